@@ -1,0 +1,72 @@
+/**
+ * The coverage port: what of every stream is durable in a sink, who may write, and what is being written.
+ * Section 5.4 of the design. All state changes are compare-and-swap on one small versioned object.
+ */
+import type { Failure } from "../failure/failure.ts";
+import type { Span, StreamKey } from "../records/stream.ts";
+import type { Target } from "./object-store.ts";
+
+/** The right to write a stream: a generation of a live owner, or a lease of a recovery window. */
+export type Authority =
+  | { readonly kind: "generation"; readonly stream: StreamKey; readonly generation: number }
+  | { readonly kind: "lease"; readonly window: string; readonly lease: number };
+
+export interface Intent {
+  readonly id: string;
+  readonly targets: readonly Target[];
+  readonly spans: readonly Span[];
+  readonly authorities: readonly Authority[];
+  readonly rows: number;
+  readonly bytes: number;
+}
+
+export interface Range {
+  readonly from: bigint;
+  readonly next: bigint;
+}
+
+/** A range that will never be in the sink, with the reason. Never forgotten. */
+export interface LostRange extends Range {
+  readonly stream: StreamKey;
+  readonly reason: "accepted_gap" | "retention" | "truncated";
+}
+
+export interface TopicMemory {
+  readonly topicId: string;
+  readonly incarnation: number;
+}
+
+export type IntendResult =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly reason: "fenced" | "overlap" | "gone"; readonly detail: string };
+
+export interface Claim {
+  readonly stream: StreamKey;
+  readonly authority: Authority;
+  /** What was covered when the claim held, after settling everything that touched the stream. */
+  readonly covered: readonly Range[];
+  readonly lost: readonly Range[];
+}
+
+export interface CoverageStore {
+  /** Takes the store for this process. Throws coverage.owned (environment) naming a living first owner. */
+  open(): Promise<void>;
+  /** Raises the generation of each stream and settles whatever touches it. `groupEpoch` null: no group. */
+  claim(streams: readonly StreamKey[], groupEpoch: number | null): Promise<readonly Claim[]>;
+  intend(intents: readonly Intent[]): Promise<readonly IntendResult[]>;
+  /** After publish: the intents become ranges and index entries. */
+  cover(ids: readonly string[]): Promise<void>;
+  /** Drops an intent whose targets were discarded. */
+  settle(id: string, outcome: "abandoned"): Promise<void>;
+  covered(stream: StreamKey): Promise<readonly Range[]>;
+  recordLost(ranges: readonly LostRange[]): Promise<void>;
+  topic(name: string): Promise<TopicMemory | null>;
+  rememberTopic(name: string, memory: TopicMemory): Promise<void>;
+  /** Recovery windows (a later issue uses them; the contract tests already do). */
+  lease(window: string): Promise<Authority>;
+  /** Tells others that we live. The runner calls it on an interval. */
+  heartbeat(): Promise<void>;
+  /** Set when a compare-and-swap showed that another process took over. */
+  readonly fenced: Failure | null;
+  close(): Promise<void>;
+}

@@ -1,0 +1,36 @@
+/** What a lane is made of: a frame decoder of the source's transport, and the primary raw sink's writer. */
+import type { Frame } from "../records/frame.ts";
+import type { RawBatch } from "../records/raw-batch.ts";
+import type { StreamId } from "../records/stream.ts";
+import type { Target } from "./object-store.ts";
+
+/**
+ * Reads frames into batches. `decode` calls `emit` one or more times, each batch a contiguous part of the frame's
+ * span in order, together covering exactly [frame.from, frame.next); an empty frame emits one batch of 0 rows.
+ * Throws a Failure with topic, partition and offset. Batches emitted before it stay valid: the last one's
+ * span.next is where to fetch again.
+ */
+export interface FrameDecoder {
+  decode(bytes: Uint8Array, frame: Frame, stream: StreamId, receivedAt: number, emit: (batch: RawBatch) => void): void;
+}
+
+export interface SetFiles {
+  readonly targets: readonly Target[];
+  readonly rows: number;
+  readonly bytes: number;
+}
+
+/** One per lane. Holds the open files of the current set. */
+export interface RawWriter {
+  /** Takes the rows; returns when the batch's arrays may be reused. Bytes may be written to staging meanwhile. */
+  write(batch: RawBatch): Promise<void>;
+  /** Bytes in memory for open files. */
+  readonly held: number;
+  /** Bytes staged plus held of the largest open file, against `roll_bytes`. */
+  readonly largest: number;
+  readonly openFiles: number;
+  /** Closes all files of the set under the intent id and makes them durable. Empty set: no targets. */
+  seal(id: string): Promise<SetFiles>;
+  /** Drops all open files. */
+  abort(): Promise<void>;
+}

@@ -1,0 +1,69 @@
+/**
+ * The messages between the control thread and a lane. Everything here survives a structured clone; buffers are
+ * transferred. A lane is the same object behind a Worker's port, in process (tests, simulation) or in a child.
+ */
+import type { FailureWire } from "../failure/failure.ts";
+import type { FrameBundle } from "../records/frame.ts";
+import type { Span, StreamId } from "../records/stream.ts";
+import type { Target } from "./object-store.ts";
+
+export interface LaneStream {
+  readonly stream: number;
+  readonly id: StreamId;
+  readonly position: bigint;
+  readonly attempt: number;
+}
+
+/** Files closed together: durable under staging names, one intent, one unit of acknowledgement. */
+export interface SealedSet {
+  readonly id: string;
+  readonly lane: number;
+  readonly targets: readonly Target[];
+  readonly spans: readonly Span[];
+  readonly rows: number;
+  readonly bytes: number;
+  /** Why it was closed. */
+  readonly reason: "bytes" | "interval" | "drain" | "revoke";
+}
+
+export type ToLane =
+  | { readonly t: "streams"; readonly streams: readonly LaneStream[] }
+  | { readonly t: "frames"; readonly bundle: FrameBundle }
+  /** Drop everything not sealed and go on from these positions. Sealed sets not yet intended are void too. */
+  | { readonly t: "reset"; readonly streams: readonly LaneStream[] }
+  /** Seal what there is; always answered by `rolled`, after any `sealed`. */
+  | { readonly t: "roll"; readonly token: number; readonly reason: "drain" | "revoke" }
+  | { readonly t: "stop" };
+
+export interface LaneCounts {
+  readonly rows: number;
+  readonly rawBytes: number;
+  /** Records left out by read_committed or cut at covered ranges. */
+  readonly filtered: number;
+  /** Time spent in decode and in encode+write since the last report, ms. */
+  readonly decodeMs: number;
+  readonly writeMs: number;
+  /** Bytes held in memory by open files. */
+  readonly held: number;
+}
+
+export type FromLane =
+  | { readonly t: "ready" }
+  /** The lane has read the bundle; its buffer comes back. */
+  | { readonly t: "consumed"; readonly buffer: ArrayBuffer; readonly bytes: number; readonly counts: LaneCounts }
+  | { readonly t: "sealed"; readonly set: SealedSet }
+  | { readonly t: "rolled"; readonly token: number }
+  /** A stream's bytes could not be read; rows before `position` are kept. The source decides: fetch again or stop. */
+  | { readonly t: "broken"; readonly stream: number; readonly position: bigint; readonly failure: FailureWire }
+  /** The sink failed. Retryable: the lane keeps its rows and tries again by itself, this only reports. */
+  | { readonly t: "sink"; readonly failure: FailureWire | null }
+  /** The lane cannot go on; everything not sealed is lost. */
+  | { readonly t: "dead"; readonly failure: FailureWire };
+
+/** Control thread's end of a lane. */
+export interface LanePort {
+  post(message: ToLane, transfer?: ArrayBuffer[]): void;
+  onMessage(handler: (message: FromLane) => void): void;
+  /** Ends the host at once (terminates the Worker). */
+  kill(): void;
+}

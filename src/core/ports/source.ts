@@ -1,0 +1,70 @@
+/**
+ * A source with broker positions. It fetches bytes, splits them in frames by reading batch headers only, and
+ * hands them to lanes. It never decides where to begin: the runner does, from commits and coverage.
+ */
+import type { Failure } from "../failure/failure.ts";
+import type { FrameBundle } from "../records/frame.ts";
+import type { StreamId } from "../records/stream.ts";
+
+/** A partition that was found, with everything that the start rule needs. */
+export interface FoundStream {
+  readonly transport: "kafka";
+  readonly cluster: string;
+  readonly topic: string;
+  readonly partition: number;
+  /** Broker's id of the topic (hex or base64), null where it has none. */
+  readonly topicId: string | null;
+  /** Position committed to the broker for our group, null if none. */
+  readonly committed: bigint | null;
+  readonly earliest: bigint;
+  readonly latest: bigint;
+}
+
+export interface StreamStart {
+  readonly id: StreamId;
+  /** Index for frames, seeks and acknowledgements. */
+  readonly stream: number;
+  readonly lane: number;
+  readonly position: bigint;
+  readonly attempt: number;
+}
+
+export interface SourceHost {
+  readonly lanes: number;
+  /** Applies the start rule to all found streams at once and claims them. */
+  begin(found: readonly FoundStream[]): Promise<readonly StreamStart[]>;
+  /** Bytes that the lane can take now; 0 = do not fetch. */
+  room(lane: number): number;
+  /** Calls back once as soon as `room(lane)` is above zero again. */
+  whenRoom(lane: number, wake: () => void): void;
+  /** A pooled buffer of at least `bytes`; it comes back through the pool after the lane has read it. */
+  takeBuffer(bytes: number): ArrayBuffer;
+  giveBuffer(buffer: ArrayBuffer): void;
+  /** Transfers the bundle to the lane. */
+  deliver(lane: number, bundle: FrameBundle): void;
+  /** End of the log as this reader may see it (last stable offset when reading committed), and its start. */
+  watermark(stream: number, end: bigint, start: bigint): void;
+  /** Source health: reachable or not, with the last failure. A retryable one is only reported. */
+  healthy(): void;
+  troubled(failure: Failure): void;
+  /** Records at the source that nobody can read any more (retention, truncation) and whose loss the policy accepts. */
+  lost(stream: number, from: bigint, next: bigint, reason: "retention" | "truncated"): Promise<void>;
+}
+
+export interface AckMark {
+  readonly stream: number;
+  /** Everything below is durable in the primary raw sink. */
+  readonly next: bigint;
+}
+
+export interface Source {
+  /** Runs until `stop`, or rejects with the Failure that ends the job. */
+  run(host: SourceHost): Promise<void>;
+  /** Goes back (or on) to a position; frames fetched before carry an older attempt. */
+  seek(stream: number, position: bigint, attempt: number): void;
+  /** Commits to the broker; resolves when the broker has answered. A failed commit is retried by the next. */
+  acknowledge(marks: readonly AckMark[]): Promise<void>;
+  /** Stops fetching; what was delivered stays delivered. `run` goes on until `close`. */
+  pause(): void;
+  close(): Promise<void>;
+}

@@ -1,0 +1,28 @@
+/**
+ * A stream is the smallest thing that has an order: for Kafka one partition of one incarnation of a topic.
+ * Positions are int64 and are compared only within a stream. In loops over records they are split in two
+ * int32 halves; spans, one per batch, may use bigint.
+ */
+export interface StreamId {
+  readonly transport: "kafka";
+  /** Cluster id as the broker gives it, empty where it gives none. */
+  readonly cluster: string;
+  readonly topic: string;
+  /** Our counter, raised when a topic was made anew under the same name. Starts at 0. */
+  readonly incarnation: number;
+  readonly partition: number;
+}
+
+/** `kafka/<cluster>/<topic>/<incarnation>/<partition>`; Kafka allows no slash in any of the parts. */
+export type StreamKey = string;
+
+export function streamKey(s: StreamId): StreamKey {
+  return `${s.transport}/${s.cluster}/${s.topic}/${s.incarnation}/${s.partition}`;
+}
+
+/** Half-open range of positions. Holes left by compaction, control and filtered records are inside. */
+export interface Span {
+  readonly stream: StreamKey;
+  readonly from: bigint;
+  readonly next: bigint;
+}
