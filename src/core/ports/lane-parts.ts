@@ -22,14 +22,19 @@ export interface SetFiles {
 
 /** One per lane. Holds the open files of the current set. */
 export interface RawWriter {
-  /** Takes the rows; returns when the batch's arrays may be reused. Bytes may be written to staging meanwhile. */
-  write(batch: RawBatch): Promise<void>;
+  /**
+   * Takes the rows, synchronously: encodes and compresses into pages; the batch's arrays may be reused on return.
+   * Row groups that are complete wait in memory for `flush`. Called several times between two flushes.
+   */
+  write(batch: RawBatch): void;
+  /** Appends what is complete to the staged objects. If it fails with a retryable Failure (full disk, outage) nothing is lost: calling it again goes on. */
+  flush(): Promise<void>;
   /** Bytes in memory for open files. */
   readonly held: number;
   /** Bytes staged plus held of the largest open file, against `roll_bytes`. */
   readonly largest: number;
   readonly openFiles: number;
-  /** Closes all files of the set under the intent id and makes them durable. Empty set: no targets. */
+  /** Closes all files of the set under the intent id and makes them durable. Empty set: no targets. Retryable like flush. */
   seal(id: string): Promise<SetFiles>;
   /** Drops all open files. */
   abort(): Promise<void>;
