@@ -54,8 +54,11 @@ export interface CoverageStore {
   /** Raises the generation of each stream and settles whatever touches it. `groupEpoch` null: no group. */
   claim(streams: readonly StreamKey[], groupEpoch: number | null): Promise<readonly Claim[]>;
   intend(intents: readonly Intent[]): Promise<readonly IntendResult[]>;
-  /** After publish: the intents become ranges and index entries. */
-  cover(ids: readonly string[]): Promise<void>;
+  /**
+   * After publish: the intents become ranges and index entries. Idempotent. An intent that another owner settled
+   * meanwhile answers ok if it was covered, "gone" if it was dropped: then all its streams rewind.
+   */
+  cover(ids: readonly string[]): Promise<readonly IntendResult[]>;
   /** Drops an intent whose targets were discarded. */
   settle(id: string, outcome: "abandoned"): Promise<void>;
   covered(stream: StreamKey): Promise<readonly Range[]>;

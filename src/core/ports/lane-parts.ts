@@ -7,6 +7,7 @@ import type { Target } from "./object-store.ts";
 /**
  * Reads frames into batches. `decode` calls `emit` one or more times, each batch a contiguous part of the frame's
  * span in order, together covering exactly [frame.from, frame.next); an empty frame emits one batch of 0 rows.
+ * Records below frame.from or at and above frame.next are left out: a lane narrows a frame to skip covered ranges.
  * Throws a Failure with topic, partition and offset. Batches emitted before it stay valid: the last one's
  * span.next is where to fetch again.
  */

@@ -12,12 +12,16 @@ export interface LaneStream {
   readonly id: StreamId;
   readonly position: bigint;
   readonly attempt: number;
+  /** Ranges above the position that are covered already: their records are read over and not written again. */
+  readonly skip: readonly { readonly from: bigint; readonly next: bigint }[];
 }
 
 /** Files closed together: durable under staging names, one intent, one unit of acknowledgement. */
 export interface SealedSet {
   readonly id: string;
   readonly lane: number;
+  /** Resets that the lane had seen when it sealed; a set of an older epoch is void. */
+  readonly epoch: number;
   readonly targets: readonly Target[];
   readonly spans: readonly Span[];
   readonly rows: number;
@@ -27,10 +31,11 @@ export interface SealedSet {
 }
 
 export type ToLane =
+  /** Adds streams, or moves known ones to a new attempt and position; what is buffered stays. */
   | { readonly t: "streams"; readonly streams: readonly LaneStream[] }
   | { readonly t: "frames"; readonly bundle: FrameBundle }
-  /** Drop everything not sealed and go on from these positions. Sealed sets not yet intended are void too. */
-  | { readonly t: "reset"; readonly streams: readonly LaneStream[] }
+  /** Drop everything not sealed, forget all streams, and go on with these. Sealed sets not yet intended are void too. */
+  | { readonly t: "reset"; readonly epoch: number; readonly streams: readonly LaneStream[] }
   /** Seal what there is; always answered by `rolled`, after any `sealed`. */
   | { readonly t: "roll"; readonly token: number; readonly reason: "drain" | "revoke" }
   | { readonly t: "stop" };
@@ -38,13 +43,13 @@ export type ToLane =
 export interface LaneCounts {
   readonly rows: number;
   readonly rawBytes: number;
-  /** Records left out by read_committed or cut at covered ranges. */
-  readonly filtered: number;
   /** Time spent in decode and in encode+write since the last report, ms. */
   readonly decodeMs: number;
   readonly writeMs: number;
   /** Bytes held in memory by open files. */
   readonly held: number;
+  /** Positions read over because they were covered already. */
+  readonly skipped: bigint;
 }
 
 export type FromLane =

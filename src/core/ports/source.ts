@@ -18,6 +18,8 @@ export interface FoundStream {
   readonly committed: bigint | null;
   readonly earliest: bigint;
   readonly latest: bigint;
+  /** Position that a start by timestamp resolved to; absent otherwise. */
+  readonly startAt?: bigint;
 }
 
 export interface StreamStart {

@@ -1,0 +1,64 @@
+/**
+ * Hosts a lane in a Worker. A Worker that throws while loading dies without a word in Bun unless somebody
+ * listens, so every way to end is turned into one `dead` message here.
+ */
+import { Failure, toWire } from "../../core/failure/failure.ts";
+import type { FromLane, LanePort, ToLane } from "../../core/ports/lane.ts";
+
+/** What a Worker gets as its first message; the lane entry builds its parts from it. */
+export interface LaneInit<Config> {
+  readonly t: "init";
+  readonly lane: number;
+  readonly config: Config;
+}
+
+/** In a compiled binary modules live under this root and Workers are addressed by their path in the project. */
+const EMBEDDED_ROOT = "/$bunfs/";
+
+function laneEntry(): string | URL {
+  const here = new URL(import.meta.url);
+  if (here.pathname.startsWith(EMBEDDED_ROOT)) return "./src/lane.ts";
+  return new URL("../../lane.ts", import.meta.url);
+}
+
+export function spawnWorkerLane<Config>(init: LaneInit<Config>): LanePort {
+  const worker = new Worker(laneEntry());
+  let handler: ((message: FromLane) => void) | null = null;
+  let ended = false;
+  const early: FromLane[] = [];
+
+  const tell = (message: FromLane) => {
+    if (handler === null) early.push(message);
+    else handler(message);
+  };
+  const end = (why: string) => {
+    if (ended) return;
+    ended = true;
+    const failure = new Failure("lane.died", `lane ${init.lane} ended: ${why}`, { at: `lane ${init.lane}` });
+    tell({ t: "dead", failure: toWire(failure) });
+  };
+
+  worker.addEventListener("error", (e) => end(e.message || "an error without a message"));
+  worker.addEventListener("messageerror", () => end("a message could not be read"));
+  worker.addEventListener("close", () => end("the thread ended"));
+  worker.addEventListener("message", (e: MessageEvent<FromLane>) => {
+    if (ended) return;
+    if (e.data.t === "dead") ended = true;
+    tell(e.data);
+  });
+  worker.postMessage(init);
+
+  return {
+    post(message: ToLane, transfer: ArrayBuffer[] = []) {
+      if (!ended) worker.postMessage(message, transfer);
+    },
+    onMessage(h) {
+      handler = h;
+      for (const m of early.splice(0)) h(m);
+    },
+    kill() {
+      ended = true;
+      worker.terminate();
+    },
+  };
+}

@@ -1,0 +1,84 @@
+/**
+ * Tells the source what is durable. One acknowledgement is under way at a time; what becomes durable meanwhile
+ * goes with the next. A failed one is no loss: the records are safe and the next call carries the same marks.
+ */
+import type { Ledger } from "../delivery/ledger.ts";
+import { asFailure, toWire } from "../failure/failure.ts";
+import type { Observer } from "../ports/observer.ts";
+import type { AckMark, Source } from "../ports/source.ts";
+import type { Clock } from "../time/clock.ts";
+
+/** Pause before a failed acknowledgement is sent again when nothing else becomes durable, ms. */
+const RETRY_MS = 1_000;
+
+export interface AcknowledgerParts {
+  readonly clock: Clock;
+  readonly source: Source;
+  readonly ledger: Ledger;
+  readonly observer: Observer;
+}
+
+export class Acknowledger {
+  readonly #p: AcknowledgerParts;
+  #busy: Promise<void> | null = null;
+  #again = false;
+  #closed = false;
+
+  constructor(parts: AcknowledgerParts) {
+    this.#p = parts;
+  }
+
+  /** Something was committed. */
+  kick(): void {
+    if (this.#closed) return;
+    if (this.#busy !== null) {
+      this.#again = true;
+      return;
+    }
+    this.#busy = this.#rounds().finally(() => {
+      this.#busy = null;
+    });
+  }
+
+  /** Waits for what is under way, then sends what is left once more. Used at a stop: never waits for retries. */
+  async flush(): Promise<void> {
+    await this.#busy;
+    await this.#send();
+  }
+
+  /** No more retries. */
+  close(): void {
+    this.#closed = true;
+  }
+
+  async #rounds(): Promise<void> {
+    do {
+      this.#again = false;
+      if (!(await this.#send())) {
+        this.#p.clock.after(RETRY_MS, () => this.kick());
+        return;
+      }
+    } while (this.#again);
+  }
+
+  async #send(): Promise<boolean> {
+    const marks = this.#p.ledger.pending();
+    if (marks.length === 0) return true;
+    const start = this.#p.clock.monotonic();
+    try {
+      await this.#p.source.acknowledge(marks);
+    } catch (e) {
+      this.#p.observer.emit({ e: "source.acknowledge_failed", failure: toWire(asFailure(e)) });
+      return false;
+    }
+    this.#p.ledger.acknowledge(marks);
+    const ms = this.#p.clock.monotonic() - start;
+    this.#p.observer.emit({ e: "source.acknowledged", marks: marks.map((m) => this.#named(m)), ms });
+    return true;
+  }
+
+  #named(m: AckMark): { topic: string; partition: number; next: bigint } {
+    const [, , topic = "", , partition = "0"] = this.#p.ledger.state(m.stream).key.split("/");
+    return { topic, partition: Number(partition), next: m.next };
+  }
+}

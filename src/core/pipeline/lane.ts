@@ -1,0 +1,259 @@
+/**
+ * A lane: the work of its partitions from broker bytes to sealed files. One loop takes messages in order, so
+ * nothing here is ever entered twice; only `receive` runs outside of it, to see interruptions at once.
+ *
+ * What a set of files claims is exactly what was emitted by the decoder and written: `expected` moves per
+ * emitted batch, never per frame, so bytes that cannot be read leave the claim at the last good record.
+ */
+import { asFailure, Failure, toWire } from "../failure/failure.ts";
+import type { FromLane, LaneStream, SealedSet, ToLane } from "../ports/lane.ts";
+import type { FrameDecoder, RawWriter } from "../ports/lane-parts.ts";
+import type { Frame, FrameBundle } from "../records/frame.ts";
+import type { RawBatch } from "../records/raw-batch.ts";
+import { type StreamKey, streamKey } from "../records/stream.ts";
+import type { Clock, Timer } from "../time/clock.ts";
+import { cutAround, SpanSet } from "./span-set.ts";
+
+/** First and longest pause between two tries of a failing sink, ms. */
+const RETRY_FIRST_MS = 100;
+const RETRY_LONGEST_MS = 5_000;
+
+export interface LaneOptions {
+  readonly lane: number;
+  readonly rollBytes: number;
+  readonly rollIntervalMs: number;
+  readonly maxOpenFiles: number;
+  readonly clock: Clock;
+  readonly decoder: FrameDecoder;
+  readonly writer: RawWriter;
+  /** Unique over all processes that ever write this sink. */
+  readonly newSetId: () => string;
+  readonly post: (message: FromLane, transfer?: ArrayBuffer[]) => void;
+}
+
+interface LaneEntry {
+  readonly info: LaneStream;
+  readonly key: StreamKey;
+  expected: bigint;
+  /** The bytes at `expected` could not be read: frames are dropped until the control thread moves the stream. */
+  broken: boolean;
+}
+
+type Work = ToLane | { readonly t: "tick" };
+
+/** Thrown inside the loop when a reset or a stop arrived while the sink was being retried. */
+const INTERRUPTED = Symbol("interrupted");
+
+export class Lane {
+  readonly #o: LaneOptions;
+  readonly #queue: Work[] = [];
+  readonly #streams = new Map<number, LaneEntry>();
+  readonly #spans = new SpanSet();
+  #rows = 0;
+  #epoch = 0;
+  #timer: Timer | null = null;
+  #running = false;
+  #interrupted = false;
+  #stopped = false;
+  #wake: (() => void) | null = null;
+  #decodeMs = 0;
+  #writeMs = 0;
+  #bundleRows = 0;
+  #skipped = 0n;
+
+  constructor(options: LaneOptions) {
+    this.#o = options;
+  }
+
+  receive(message: ToLane): void {
+    if (this.#stopped) return;
+    if (message.t === "reset" || message.t === "stop") {
+      this.#interrupted = true;
+      this.#wake?.();
+    }
+    this.#push(message);
+  }
+
+  #push(work: Work): void {
+    this.#queue.push(work);
+    if (!this.#running) void this.#run();
+  }
+
+  async #run(): Promise<void> {
+    this.#running = true;
+    try {
+      for (let work = this.#queue.shift(); work !== undefined && !this.#stopped; work = this.#queue.shift()) {
+        await this.#handle(work);
+      }
+    } catch (e) {
+      this.#stopped = true;
+      this.#timer?.cancel();
+      this.#o.post({ t: "dead", failure: toWire(asFailure(e)) });
+    } finally {
+      this.#running = false;
+    }
+  }
+
+  async #handle(work: Work): Promise<void> {
+    switch (work.t) {
+      case "streams":
+        for (const s of work.streams) this.#place(s);
+        return;
+      case "frames":
+        return this.#unlessInterrupted(() => this.#bundle(work.bundle));
+      case "tick":
+        return this.#unlessInterrupted(() => this.#seal("interval"));
+      case "roll":
+        await this.#unlessInterrupted(() => this.#seal(work.reason));
+        this.#o.post({ t: "rolled", token: work.token });
+        return;
+      case "reset":
+        return this.#reset(work.epoch, work.streams);
+      case "stop":
+        return this.#stop();
+    }
+  }
+
+  /** A reset or stop that is waiting in the queue makes the work before it pointless: it is dropped, not retried. */
+  async #unlessInterrupted(fn: () => Promise<void>): Promise<void> {
+    try {
+      await fn();
+    } catch (e) {
+      if (e !== INTERRUPTED) throw e;
+    }
+  }
+
+  #place(s: LaneStream): void {
+    this.#streams.set(s.stream, { info: s, key: streamKey(s.id), expected: s.position, broken: false });
+  }
+
+  async #reset(epoch: number, streams: readonly LaneStream[]): Promise<void> {
+    this.#clearSet();
+    await this.#o.writer.abort();
+    this.#epoch = epoch;
+    this.#streams.clear();
+    for (const s of streams) this.#place(s);
+    this.#interrupted = this.#queue.some((w) => w.t === "reset" || w.t === "stop");
+  }
+
+  async #stop(): Promise<void> {
+    this.#stopped = true;
+    this.#clearSet();
+    await this.#o.writer.abort();
+  }
+
+  #clearSet(): void {
+    this.#timer?.cancel();
+    this.#timer = null;
+    this.#spans.clear();
+    this.#rows = 0;
+  }
+
+  async #bundle(bundle: FrameBundle): Promise<void> {
+    const bytes = new Uint8Array(bundle.buffer);
+    const held = bundle.buffer.byteLength;
+    for (const frame of bundle.frames) this.#frame(bytes, frame, bundle.receivedAt);
+    const counts = {
+      rows: this.#bundleRows,
+      rawBytes: bundle.frames.reduce((n, f) => n + (f.end - f.start), 0),
+      decodeMs: this.#decodeMs,
+      writeMs: this.#writeMs,
+      held: this.#o.writer.held,
+      skipped: this.#skipped,
+    };
+    this.#bundleRows = 0;
+    this.#decodeMs = 0;
+    this.#writeMs = 0;
+    this.#skipped = 0n;
+    this.#o.post({ t: "consumed", buffer: bundle.buffer, bytes: held, counts }, [bundle.buffer]);
+    await this.#retrying(() => this.#o.writer.flush());
+    if (this.#o.writer.largest >= this.#o.rollBytes) await this.#seal("bytes");
+    else if (this.#o.writer.openFiles > this.#o.maxOpenFiles) await this.#seal("bytes");
+  }
+
+  #frame(bytes: Uint8Array, frame: Frame, receivedAt: number): void {
+    const entry = this.#streams.get(frame.stream);
+    if (entry === undefined || entry.broken || frame.attempt !== entry.info.attempt) return;
+    if (frame.from !== entry.expected) {
+      throw new Failure("internal.bug", `frame starts at ${frame.from}, expected ${entry.expected}`, { at: entry.key });
+    }
+    const start = this.#o.clock.monotonic();
+    const writeBefore = this.#writeMs;
+    try {
+      for (const piece of cutAround(frame, entry.info.skip)) {
+        if (piece.covered) {
+          this.#skipped += piece.next - piece.from;
+          entry.expected = piece.next;
+        } else {
+          const narrowed = { ...frame, from: piece.from, next: piece.next };
+          this.#o.decoder.decode(bytes, narrowed, entry.info.id, receivedAt, (batch) => this.#batch(entry, batch));
+        }
+      }
+    } catch (e) {
+      // Only bytes that cannot be read break a stream; any other failure is ours or the sink's and ends the lane.
+      if (!(e instanceof Failure) || !e.code.startsWith("kafka.")) throw e;
+      entry.broken = true;
+      this.#o.post({ t: "broken", stream: frame.stream, position: entry.expected, failure: toWire(e) });
+    }
+    this.#decodeMs += this.#o.clock.monotonic() - start - (this.#writeMs - writeBefore);
+  }
+
+  #batch(entry: LaneEntry, batch: RawBatch): void {
+    const t = this.#o.clock.monotonic();
+    if (batch.rows > 0) this.#o.writer.write(batch);
+    this.#writeMs += this.#o.clock.monotonic() - t;
+    this.#spans.add(entry.key, batch.span.from, batch.span.next);
+    entry.expected = batch.span.next;
+    this.#rows += batch.rows;
+    this.#bundleRows += batch.rows;
+    this.#timer ??= this.#o.clock.after(this.#o.rollIntervalMs, () => this.#push({ t: "tick" }));
+  }
+
+  async #seal(reason: SealedSet["reason"]): Promise<void> {
+    if (this.#spans.empty) {
+      this.#clearSet();
+      return;
+    }
+    const id = this.#o.newSetId();
+    const spans = this.#spans.take();
+    const files = await this.#retrying(() => this.#o.writer.seal(id));
+    this.#clearSet();
+    const { targets, rows, bytes } = files;
+    const set: SealedSet = { id, lane: this.#o.lane, epoch: this.#epoch, targets, spans, rows, bytes, reason };
+    this.#o.post({ t: "sealed", set });
+  }
+
+  /**
+   * An outage of the sink (full disk, revoked rights, a store that is down) is waited out with everything kept;
+   * memory cannot grow meanwhile, since the lane reads no further bundle and the budget stays taken.
+   */
+  async #retrying<T>(fn: () => Promise<T>): Promise<T> {
+    let troubled = false;
+    for (let pause = RETRY_FIRST_MS; ; pause = Math.min(pause * 2, RETRY_LONGEST_MS)) {
+      if (this.#interrupted) throw INTERRUPTED;
+      try {
+        const value = await fn();
+        if (troubled) this.#o.post({ t: "sink", failure: null });
+        return value;
+      } catch (e) {
+        const failure = asFailure(e);
+        if (!failure.retry && failure.kind !== "environment") throw failure;
+        troubled = true;
+        this.#o.post({ t: "sink", failure: toWire(failure) });
+        await this.#pause(pause);
+      }
+    }
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        timer.cancel();
+        this.#wake = null;
+        resolve();
+      };
+      const timer = this.#o.clock.after(ms, done);
+      this.#wake = done;
+    });
+  }
+}

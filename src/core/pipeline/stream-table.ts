@@ -1,0 +1,230 @@
+/**
+ * The streams of this run: who they are, which lane has them, under which authority they are written, and where
+ * they begin. Beginning is claim first, then the start rule on what the claim says is covered: nobody else can
+ * add to it any more.
+ */
+import type { Ledger } from "../delivery/ledger.ts";
+import { decideStart, type StartPolicy } from "../delivery/start.ts";
+import { Failure } from "../failure/failure.ts";
+import type { Authority, Claim, CoverageStore, LostRange, Range } from "../ports/coverage.ts";
+import type { LaneStream } from "../ports/lane.ts";
+import type { Observer } from "../ports/observer.ts";
+import type { FoundStream, StreamStart } from "../ports/source.ts";
+import { type Span, type StreamId, type StreamKey, streamKey } from "../records/stream.ts";
+
+export interface StartRules extends StartPolicy {
+  /** A topic that was made anew under its name: stop, or begin a new incarnation from its start. */
+  readonly onRecreated: "fail" | "new_incarnation";
+}
+
+export interface TableStream {
+  readonly key: StreamKey;
+  readonly id: StreamId;
+  readonly lane: number;
+  readonly laneStream: LaneStream;
+  readonly authority: Authority;
+  /** End of the log when the stream was found. */
+  readonly latest: bigint;
+}
+
+export interface Begun {
+  readonly lane: number;
+  readonly start: StreamStart;
+  readonly laneStream: LaneStream;
+}
+
+export interface StreamTableParts {
+  readonly coverage: CoverageStore;
+  readonly ledger: Ledger;
+  readonly observer: Observer;
+}
+
+interface Named {
+  readonly found: FoundStream;
+  readonly id: StreamId;
+  /** The broker's commit, or null where it was made for an earlier incarnation. */
+  readonly committed: bigint | null;
+}
+
+export class StreamTable {
+  readonly #streams: TableStream[] = [];
+  readonly #byKey = new Map<StreamKey, number>();
+  readonly #rules: StartRules;
+  readonly #lanes: number;
+  readonly #p: StreamTableParts;
+
+  constructor(rules: StartRules, lanes: number, parts: StreamTableParts) {
+    this.#rules = rules;
+    this.#lanes = lanes;
+    this.#p = parts;
+  }
+
+  get(stream: number): TableStream {
+    const s = this.#streams[stream];
+    if (s === undefined) throw new Failure("internal.bug", `there is no stream ${stream}`);
+    return s;
+  }
+
+  async begin(found: readonly FoundStream[]): Promise<readonly Begun[]> {
+    const named = await this.#name(found);
+    const claims = await this.#p.coverage.claim(
+      named.map((n) => streamKey(n.id)),
+      null,
+    );
+    const begun: Begun[] = [];
+    const lost: LostRange[] = [];
+    for (const [i, n] of named.entries()) begun.push(this.#add(n, claims[i]!, lost));
+    if (lost.length > 0) await this.#p.coverage.recordLost(lost);
+    for (const l of lost) this.#tellLost(l);
+    return begun;
+  }
+
+  /** Claims a lane's streams anew and begins them at what is covered now. */
+  async reclaim(lane: number): Promise<readonly Begun[]> {
+    const mine = this.#streams.map((s, stream) => ({ s, stream })).filter((x) => x.s.lane === lane);
+    const claims = await this.#p.coverage.claim(
+      mine.map((x) => x.s.key),
+      null,
+    );
+    return mine.map(({ s, stream }, i) => {
+      const claim = claims[i]!;
+      const before = this.#p.ledger.state(stream);
+      const position = firstOpen(before.committed, [...claim.covered, ...claim.lost]);
+      const attempt = before.attempt + 1;
+      this.#p.ledger.end(stream);
+      this.#p.ledger.begin({
+        stream,
+        key: s.key,
+        position,
+        acknowledged: before.acknowledged,
+        covered: above(claim.covered, position),
+        attempt,
+      });
+      if (before.end !== null) this.#p.ledger.watermark(stream, before.end);
+      const skip = above(claim.covered, position);
+      const laneStream: LaneStream = { stream, id: s.id, position, attempt, skip };
+      this.#streams[stream] = { ...s, laneStream, authority: claim.authority };
+      return { lane, laneStream, start: { id: s.id, stream, lane, position, attempt } };
+    });
+  }
+
+  moved(stream: number, laneStream: LaneStream): void {
+    this.#streams[stream] = { ...this.get(stream), laneStream };
+  }
+
+  /** The rights under which a set may be written: one per stream of its spans. */
+  authorities(spans: readonly Span[]): Authority[] {
+    const keys = new Set(spans.map((s) => s.stream));
+    return [...keys].map((key) => {
+      const stream = this.#byKey.get(key);
+      if (stream === undefined) throw new Failure("internal.bug", "a set claims a stream that is not ours", { at: key });
+      return this.get(stream).authority;
+    });
+  }
+
+  /** True once everything that was there when the streams were found has gone to a lane. */
+  delivered(ledger: Ledger): boolean {
+    return this.#streams.every((s, stream) => ledger.state(stream).delivered >= s.latest);
+  }
+
+  #add(n: Named, claim: Claim, lost: LostRange[]): Begun {
+    const { found, id } = n;
+    const decided = decideStart({
+      at: `${found.topic}/${found.partition}`,
+      committed: n.committed,
+      covered: claim.covered,
+      lost: claim.lost,
+      earliest: found.earliest,
+      latest: found.latest,
+      startAt: found.startAt ?? null,
+      policy: this.#rules,
+    });
+    const key = streamKey(id);
+    const stream = this.#streams.length;
+    const lane = stream % this.#lanes;
+    const { position } = decided;
+    for (const l of decided.lost) lost.push({ ...l, stream: key });
+    const acknowledged = n.committed !== null && n.committed < position ? n.committed : null;
+    const attempt = 0;
+    this.#p.ledger.begin({ stream, key, position, acknowledged, covered: decided.skip, attempt });
+    this.#p.ledger.watermark(stream, found.latest);
+    const laneStream: LaneStream = { stream, id, position, attempt, skip: decided.skip };
+    this.#streams.push({ key, id, lane, laneStream, authority: claim.authority, latest: found.latest });
+    this.#byKey.set(key, stream);
+    this.#tellBegun(laneStream, lane, decided.why, n.committed);
+    return { lane, laneStream, start: { id, stream, lane, position, attempt } };
+  }
+
+  #tellBegun(s: LaneStream, lane: number, why: string, committed: bigint | null): void {
+    const { topic, partition } = s.id;
+    this.#p.observer.emit({ e: "stream.begun", topic, partition, position: s.position, lane, why });
+    if (committed !== null && committed < s.position) {
+      const records = Number(s.position - committed);
+      this.#p.observer.emit({ e: "records.skipped", topic, partition, from: committed, next: s.position, records });
+    }
+    for (const r of s.skip) {
+      const records = Number(r.next - r.from);
+      this.#p.observer.emit({ e: "records.skipped", topic, partition, from: r.from, next: r.next, records });
+    }
+  }
+
+  #tellLost(l: LostRange): void {
+    const stream = this.#byKey.get(l.stream);
+    if (stream === undefined) return;
+    const { topic, partition } = this.get(stream).id;
+    this.#p.observer.emit({ e: "records.lost", topic, partition, from: l.from, next: l.next, reason: l.reason });
+  }
+
+  /** Gives each topic its incarnation: what we remember of its id decides whether it is still the same topic. */
+  async #name(found: readonly FoundStream[]): Promise<readonly Named[]> {
+    const incarnations = new Map<string, { readonly incarnation: number; readonly renewed: boolean }>();
+    const named: Named[] = [];
+    for (const f of found) {
+      const name = `${f.transport}/${f.cluster}/${f.topic}`;
+      let known = incarnations.get(name);
+      if (known === undefined) {
+        known = await this.#incarnation(name, f);
+        incarnations.set(name, known);
+      }
+      const { transport, cluster, topic, partition } = f;
+      const id = { transport, cluster, topic, partition, incarnation: known.incarnation };
+      named.push({ found: f, id, committed: known.renewed ? null : f.committed });
+    }
+    return named;
+  }
+
+  async #incarnation(name: string, f: FoundStream): Promise<{ incarnation: number; renewed: boolean }> {
+    const memory = await this.#p.coverage.topic(name);
+    if (memory === null) {
+      await this.#p.coverage.rememberTopic(name, { topicId: f.topicId ?? "", incarnation: 0 });
+      return { incarnation: 0, renewed: false };
+    }
+    if (f.topicId === null || memory.topicId === "" || memory.topicId === f.topicId) {
+      return { incarnation: memory.incarnation, renewed: false };
+    }
+    if (this.#rules.onRecreated === "fail") {
+      throw new Failure("kafka.topic_recreated", `topic ${f.topic} was deleted and made anew`, {
+        at: f.topic,
+        hint: `Its id was ${memory.topicId} and is ${f.topicId} now. Set source.on_recreated = "new_incarnation" to read the new topic from its start beside the old data`,
+      });
+    }
+    const incarnation = memory.incarnation + 1;
+    await this.#p.coverage.rememberTopic(name, { topicId: f.topicId, incarnation });
+    return { incarnation, renewed: true };
+  }
+}
+
+/** First position at or after `from` that no range holds. */
+function firstOpen(from: bigint, ranges: readonly Range[]): bigint {
+  let at = from;
+  for (const r of [...ranges].sort((a, b) => (a.from < b.from ? -1 : 1))) {
+    if (r.from <= at && r.next > at) at = r.next;
+  }
+  return at;
+}
+
+function above(ranges: readonly Range[], position: bigint): readonly Range[] {
+  return ranges
+    .filter((r) => r.next > position)
+    .map((r) => (r.from < position ? { from: position, next: r.next } : r));
+}
