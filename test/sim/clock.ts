@@ -75,6 +75,7 @@ export class SimTime {
     while (!done()) {
       if (!(await this.step(limitMs))) {
         await settleJobs();
+        if (Number.isFinite(limitMs)) this.nowMs = Math.max(this.nowMs, limitMs);
         return done();
       }
     }

@@ -4,7 +4,7 @@
  * add to it any more.
  */
 import type { Ledger } from "../delivery/ledger.ts";
-import { decideStart, type StartPolicy } from "../delivery/start.ts";
+import { planStart, type StartPlan } from "../delivery/start.ts";
 import { Failure } from "../failure/failure.ts";
 import type { Authority, Claim, CoverageStore, LostRange, Range } from "../ports/coverage.ts";
 import type { LaneStream } from "../ports/lane.ts";
@@ -12,7 +12,12 @@ import type { Observer } from "../ports/observer.ts";
 import type { FoundStream, StreamStart } from "../ports/source.ts";
 import { type Span, type StreamId, type StreamKey, streamKey } from "../records/stream.ts";
 
-export interface StartRules extends StartPolicy {
+export interface StartRules {
+  /** Where a stream begins that has neither a commit nor coverage; "timestamp": where the source resolved it. */
+  readonly start: "earliest" | "latest" | "timestamp";
+  readonly acceptGap: boolean;
+  /** Records that retention removed before they were read: stop, or record them as lost and go on. */
+  readonly retention: "fail" | "skip";
   /** A topic that was made anew under its name: stop, or begin a new incarnation from its start. */
   readonly onRecreated: "fail" | "new_incarnation";
 }
@@ -44,6 +49,8 @@ interface Named {
   readonly id: StreamId;
   /** The broker's commit, or null where it was made for an earlier incarnation. */
   readonly committed: bigint | null;
+  /** Made anew since the last run: every record of it is new. */
+  readonly renewed: boolean;
 }
 
 export class StreamTable {
@@ -129,42 +136,46 @@ export class StreamTable {
 
   #add(n: Named, claim: Claim, lost: LostRange[]): Begun {
     const { found, id } = n;
-    const decided = decideStart({
-      at: `${found.topic}/${found.partition}`,
+    const key = streamKey(id);
+    const plan = planStart({
+      stream: key,
+      place: `${found.topic}/${found.partition}`,
       committed: n.committed,
       covered: claim.covered,
       lost: claim.lost,
+      start: n.renewed ? "earliest" : this.#start(found),
       earliest: found.earliest,
       latest: found.latest,
-      startAt: found.startAt ?? null,
-      policy: this.#rules,
+      acceptGap: this.#rules.acceptGap,
+      retention: this.#rules.retention,
     });
-    const key = streamKey(id);
     const stream = this.#streams.length;
     const lane = stream % this.#lanes;
-    const { position } = decided;
-    for (const l of decided.lost) lost.push({ ...l, stream: key });
+    const { position } = plan;
+    lost.push(...plan.newLost);
     const acknowledged = n.committed !== null && n.committed < position ? n.committed : null;
     const attempt = 0;
-    this.#p.ledger.begin({ stream, key, position, acknowledged, covered: decided.skip, attempt });
+    this.#p.ledger.begin({ stream, key, position, acknowledged, covered: plan.skip, attempt });
     this.#p.ledger.watermark(stream, found.latest);
-    const laneStream: LaneStream = { stream, id, position, attempt, skip: decided.skip };
+    const laneStream: LaneStream = { stream, id, position, attempt, skip: plan.skip };
     this.#streams.push({ key, id, lane, laneStream, authority: claim.authority, latest: found.latest });
     this.#byKey.set(key, stream);
-    this.#tellBegun(laneStream, lane, decided.why, n.committed);
+    this.#tellBegun(laneStream, lane, plan);
     return { lane, laneStream, start: { id, stream, lane, position, attempt } };
   }
 
-  #tellBegun(s: LaneStream, lane: number, why: string, committed: bigint | null): void {
+  #start(found: FoundStream): "earliest" | "latest" | bigint {
+    if (this.#rules.start !== "timestamp") return this.#rules.start;
+    return found.startAt ?? found.latest;
+  }
+
+  #tellBegun(s: LaneStream, lane: number, plan: StartPlan): void {
     const { topic, partition } = s.id;
-    this.#p.observer.emit({ e: "stream.begun", topic, partition, position: s.position, lane, why });
-    if (committed !== null && committed < s.position) {
-      const records = Number(s.position - committed);
-      this.#p.observer.emit({ e: "records.skipped", topic, partition, from: committed, next: s.position, records });
-    }
-    for (const r of s.skip) {
-      const records = Number(r.next - r.from);
-      this.#p.observer.emit({ e: "records.skipped", topic, partition, from: r.from, next: r.next, records });
+    const { position, why } = plan;
+    this.#p.observer.emit({ e: "stream.begun", topic, partition, position, lane, why });
+    for (const { from, next } of [...plan.passed, ...plan.skip]) {
+      const records = Number(next - from);
+      this.#p.observer.emit({ e: "records.skipped", topic, partition, from, next, records });
     }
   }
 
@@ -188,7 +199,8 @@ export class StreamTable {
       }
       const { transport, cluster, topic, partition } = f;
       const id = { transport, cluster, topic, partition, incarnation: known.incarnation };
-      named.push({ found: f, id, committed: known.renewed ? null : f.committed });
+      const { renewed } = known;
+      named.push({ found: f, id, renewed, committed: renewed ? null : f.committed });
     }
     return named;
   }

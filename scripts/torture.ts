@@ -1,0 +1,159 @@
+/**
+ * Kills a running pipeline with SIGKILL again and again and counts what landed with a reader that is not ours.
+ *
+ *   bun run torture --sink parquet --kills 50 --seed 7 [--points] [--records 60000] [--partitions 6]
+ *                   [--binary dist/twg] [--bootstrap HOST:PORT --topic T] [--keep] [--json]
+ *
+ * `--points` kills at each named point of delivery in turn instead of at random moments. Without `--bootstrap` the
+ * broker is the one of this repository, which speaks the same bytes; with it, a real one that holds the topic.
+ * Last line with --json: {scenario, kills, produced, landed, lost, doubled, orphans}.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { CRASH_POINTS } from "../src/core/delivery/crash-points.ts";
+import { SeededChance } from "../test/sim/chance.ts";
+import { startBroker, type Topic, topicOf } from "./torture/broker.ts";
+import { countLanded } from "./torture/landed.ts";
+import { orphansIn } from "./torture/orphans.ts";
+import { kill, type Started, start } from "./torture/process.ts";
+
+const { values: flags } = parseArgs({
+  options: {
+    sink: { type: "string", default: "parquet" },
+    kills: { type: "string", default: "20" },
+    seed: { type: "string", default: "1" },
+    points: { type: "boolean", default: false },
+    records: { type: "string", default: "60000" },
+    partitions: { type: "string", default: "6" },
+    binary: { type: "string" },
+    bootstrap: { type: "string" },
+    topic: { type: "string", default: "orders" },
+    keep: { type: "boolean", default: false },
+    json: { type: "boolean", default: false },
+  },
+});
+
+const chance = new SeededChance(Number(flags.seed));
+const folder = mkdtempSync(join(tmpdir(), "twg-torture-"));
+const lake = join(folder, "lake");
+const say = (text: string) => void process.stderr.write(`${text}\n`);
+
+if (flags.sink !== "parquet") {
+  say(`the only sink of this version is parquet, not ${flags.sink}`);
+  process.exit(2);
+}
+
+/** `twg stream` from source or from the binary, with or without a planned crash. */
+function stream(config: string, crashAt: string | null, untilCaughtUp: boolean): Started {
+  const twg = flags.binary === undefined ? [process.execPath, "src/main.ts"] : [flags.binary];
+  const more = untilCaughtUp ? ["--until-caught-up"] : [];
+  const environment: Record<string, string> = crashAt === null ? {} : { TWG_CRASH_AT: crashAt };
+  return start([...twg, "stream", "-c", config, "--log-format", "json", ...more], environment);
+}
+
+async function writeConfig(topic: Topic): Promise<string> {
+  const path = join(folder, "torture.toml");
+  await Bun.write(
+    path,
+    `[pipeline]
+name = "torture"
+state_dir = "${join(folder, "state")}"
+max_bytes = "8MiB"
+
+[source]
+type = "kafka"
+bootstrap = ["${topic.bootstrap}"]
+topics = ["${topic.name}"]
+group = "twg-torture-${flags.seed}"
+fetch_max_bytes = "256KiB"
+partition_max_bytes = "64KiB"
+
+[[sink]]
+name = "raw"
+type = "parquet"
+path = "${lake}/{topic}"
+roll_bytes = "256KiB"
+roll_interval_ms = 150
+row_group_bytes = "128KiB"
+
+[observability]
+listen = "off"
+`,
+  );
+  return path;
+}
+
+/** One life: run until the planned point or a random moment, then SIGKILL. True if it was really killed. */
+async function oneLife(config: string, point: string | null): Promise<boolean> {
+  const life = stream(config, point, false);
+  if (point === null) await Bun.sleep(250 + chance.int(1500));
+  else await Promise.race([life.process.exited, Bun.sleep(15_000)]);
+  if (life.process.exitCode !== null) {
+    const killedItself = life.process.signalCode === "SIGKILL";
+    if (!killedItself) throw new Error(`twg ended by itself with ${life.process.exitCode}:\n${life.log()}`);
+    return true;
+  }
+  await kill(life, "SIGKILL");
+  return point === null;
+}
+
+async function lives(config: string): Promise<number> {
+  let kills = 0;
+  const wanted = Number(flags.kills);
+  const plan = flags.points ? CRASH_POINTS.flatMap((p) => [`${p}:1`, `${p}:2`]) : Array(wanted).fill(null);
+  for (const [i, point] of plan.entries()) {
+    if (await oneLife(config, point)) kills++;
+    else say(`point ${point} was not reached`);
+    if ((i + 1) % 10 === 0) say(`${i + 1} of ${plan.length} lives`);
+  }
+  return kills;
+}
+
+async function run(): Promise<boolean> {
+  const broker = await startBroker(flags, Number(flags.records), Number(flags.partitions), Number(flags.seed));
+  try {
+    const config = await writeConfig(broker.topic);
+    const kills = await lives(config);
+    const last = stream(config, null, true);
+    const code = await last.process.exited;
+    if (code !== 0) throw new Error(`the last run ended with ${code}:\n${last.log()}`);
+    const topic = await topicOf(broker);
+    const landed = await countLanded(lake);
+    let lost = 0;
+    for (const [partition, end] of topic.ends.entries()) {
+      const there = (landed.ranges.get(partition) ?? []).reduce((n, [a, b]) => n + (b - a), 0);
+      lost += end - there;
+    }
+    const orphans = await orphansIn(lake);
+    const result = {
+      scenario: flags.points ? "parquet-points" : "parquet",
+      kills,
+      produced: topic.produced,
+      landed: landed.rows,
+      lost,
+      doubled: landed.doubled,
+      orphans: orphans.length,
+      reader: landed.reader,
+      seed: Number(flags.seed),
+    };
+    if (orphans.length > 0) say(`orphans:\n${orphans.join("\n")}`);
+    if (flags.json) console.log(JSON.stringify(result));
+    else console.table([result]);
+    return lost === 0 && landed.doubled === 0 && orphans.length === 0 && kills > 0;
+  } finally {
+    await broker.stop();
+  }
+}
+
+let ok = false;
+try {
+  ok = await run();
+} catch (e) {
+  say(e instanceof Error ? e.message : String(e));
+} finally {
+  if (flags.keep || !ok) say(`kept: ${folder}`);
+  else rmSync(folder, { recursive: true });
+}
+process.exit(ok ? 0 : 1);

@@ -1,0 +1,229 @@
+/** A lane with a scripted decoder and writer under simulated time: what it claims, drops, retries and reports. */
+import { beforeEach, describe, expect, test } from "bun:test";
+import { Failure } from "../../../src/core/failure/failure.ts";
+import { Lane } from "../../../src/core/pipeline/lane.ts";
+import type { FromLane, LaneStream } from "../../../src/core/ports/lane.ts";
+import type { FrameDecoder, RawWriter } from "../../../src/core/ports/lane-parts.ts";
+import type { Frame } from "../../../src/core/records/frame.ts";
+import type { RawBatch } from "../../../src/core/records/raw-batch.ts";
+import type { StreamId } from "../../../src/core/records/stream.ts";
+import { SimTime } from "../../sim/clock.ts";
+
+const id: StreamId = { transport: "kafka", cluster: "c", topic: "t", incarnation: 0, partition: 0 };
+const KEY = "kafka/c/t/0/0";
+
+class ScriptedWriter implements RawWriter {
+  rows = 0;
+  held = 0;
+  largest = 0;
+  openFiles = 1;
+  aborted = 0;
+  failures: Failure[] = [];
+  sealed: string[] = [];
+  write(batch: RawBatch): void {
+    this.rows += batch.rows;
+  }
+  async flush(): Promise<void> {
+    const f = this.failures.shift();
+    if (f !== undefined) throw f;
+  }
+  async seal(setId: string) {
+    await this.flush();
+    this.sealed.push(setId);
+    const rows = this.rows;
+    this.rows = 0;
+    return { targets: [], rows, bytes: rows * 10 };
+  }
+  async abort(): Promise<void> {
+    this.aborted++;
+    this.rows = 0;
+  }
+}
+
+/** Emits one batch per frame with as many rows as positions; throws at `badAt`, after emitting what is before. */
+class ScriptedDecoder implements FrameDecoder {
+  badAt: bigint | null = null;
+  error = new Failure("kafka.corrupt_batch", "bad bytes");
+  decode(_bytes: Uint8Array, frame: Frame, stream: StreamId, _at: number, emit: (b: RawBatch) => void): void {
+    const bad = this.badAt !== null && this.badAt >= frame.from && this.badAt < frame.next ? this.badAt : null;
+    const next = bad ?? frame.next;
+    if (next > frame.from) {
+      const span = { stream: KEY, from: frame.from, next };
+      emit({ stream, span, rows: Number(next - frame.from) } as unknown as RawBatch);
+    }
+    if (bad !== null) throw this.error;
+  }
+}
+
+let time: SimTime;
+let writer: ScriptedWriter;
+let decoder: ScriptedDecoder;
+let out: FromLane[];
+let lane: Lane;
+let serial: number;
+
+const place = (over: Partial<LaneStream> = {}): LaneStream => ({ stream: 0, id, position: 0n, attempt: 0, skip: [], ...over });
+const frame = (from: number, next: number, over: Partial<Frame> = {}): Frame => ({
+  stream: 0,
+  attempt: 0,
+  from: BigInt(from),
+  next: BigInt(next),
+  start: 0,
+  end: 8,
+  aborted: [],
+  committedOnly: true,
+  ...over,
+});
+const send = (...frames: Frame[]) => lane.receive({ t: "frames", bundle: { buffer: new ArrayBuffer(8), frames, receivedAt: 0 } });
+const settle = (ms = 0) => time.runUntil(() => false, time.nowMs + ms);
+const of = <T extends FromLane["t"]>(t: T) => out.filter((m): m is Extract<FromLane, { t: T }> => m.t === t);
+
+beforeEach(() => {
+  time = new SimTime();
+  writer = new ScriptedWriter();
+  decoder = new ScriptedDecoder();
+  out = [];
+  serial = 0;
+  lane = new Lane({
+    lane: 3,
+    rollBytes: 1000,
+    rollIntervalMs: 100,
+    maxOpenFiles: 4,
+    clock: time.clock(null),
+    decoder,
+    writer,
+    newSetId: () => `set-${serial++}`,
+    post: (m) => out.push(m),
+  });
+});
+
+describe("a lane", () => {
+  test("claims what it wrote, when the interval has passed since the first span of the set", async () => {
+    lane.receive({ t: "streams", streams: [place()] });
+    send(frame(0, 5), frame(5, 9));
+    await settle(99);
+    expect(of("sealed")).toEqual([]);
+    await settle(1);
+    expect(of("sealed").map((m) => m.set)).toMatchObject([
+      { id: "set-0", lane: 3, epoch: 0, rows: 9, reason: "interval", spans: [{ stream: KEY, from: 0n, next: 9n }] },
+    ]);
+  });
+
+  test("seals at roll_bytes without waiting for the interval", async () => {
+    lane.receive({ t: "streams", streams: [place()] });
+    writer.largest = 1000;
+    send(frame(0, 5));
+    await settle();
+    expect(of("sealed").map((m) => m.set.reason)).toEqual(["bytes"]);
+  });
+
+  test("seals when records went to more files than may be open", async () => {
+    lane.receive({ t: "streams", streams: [place()] });
+    writer.openFiles = 5;
+    send(frame(0, 5));
+    await settle();
+    expect(of("sealed")).toHaveLength(1);
+  });
+
+  test("gives every buffer back, also of frames that it drops", async () => {
+    send(frame(0, 5));
+    await settle();
+    expect(of("consumed").map((m) => [m.bytes, m.counts.rows])).toEqual([[8, 0]]);
+    expect(writer.rows).toBe(0);
+  });
+
+  test("drops frames of an older attempt and goes on with the new one", async () => {
+    lane.receive({ t: "streams", streams: [place({ attempt: 2, position: 4n })] });
+    send(frame(0, 4, { attempt: 1 }), frame(4, 6, { attempt: 2 }));
+    await settle(100);
+    expect(of("sealed").map((m) => m.set.spans)).toEqual([[{ stream: KEY, from: 4n, next: 6n }]]);
+  });
+
+  test("covered ranges are read over: neither written nor claimed", async () => {
+    lane.receive({ t: "streams", streams: [place({ skip: [{ from: 3n, next: 6n }] })] });
+    send(frame(0, 9));
+    await settle(100);
+    expect(of("consumed").map((m) => m.counts)).toMatchObject([{ rows: 6, skipped: 3n }]);
+    expect(of("sealed").map((m) => m.set.spans)).toEqual([
+      [
+        { stream: KEY, from: 0n, next: 3n },
+        { stream: KEY, from: 6n, next: 9n },
+      ],
+    ]);
+  });
+
+  test("unreadable bytes keep the rows before them, report the position and stop only that stream", async () => {
+    decoder.badAt = 7n;
+    lane.receive({ t: "streams", streams: [place(), place({ stream: 1 })] });
+    send(frame(0, 10), frame(10, 12));
+    decoder.badAt = 7n;
+    await settle();
+    expect(of("broken")).toMatchObject([{ stream: 0, position: 7n, failure: { code: "kafka.corrupt_batch" } }]);
+    decoder.badAt = null;
+    lane.receive({ t: "streams", streams: [place({ position: 7n, attempt: 1 })] });
+    send(frame(7, 12, { attempt: 1 }));
+    await settle(100);
+    expect(of("sealed").map((m) => m.set.spans)).toEqual([[{ stream: KEY, from: 0n, next: 12n }]]);
+  });
+
+  test("an outage of the sink is waited out with everything kept, and reported both ways", async () => {
+    const full = new Failure("store.full", "no space", { retry: true });
+    writer.failures = [full, full];
+    lane.receive({ t: "streams", streams: [place()] });
+    send(frame(0, 5));
+    await settle(1000);
+    expect(of("sink").map((m) => m.failure?.code ?? null)).toEqual(["store.full", "store.full", null]);
+    expect(of("sealed").map((m) => m.set.rows)).toEqual([5]);
+  });
+
+  test("a failure that will not pass ends the lane and says why", async () => {
+    writer.failures = [new Failure("internal.bug", "broken writer")];
+    lane.receive({ t: "streams", streams: [place()] });
+    send(frame(0, 5));
+    await settle(100);
+    expect(of("dead")).toMatchObject([{ failure: { code: "internal.bug", message: "broken writer" } }]);
+    expect(of("sealed")).toEqual([]);
+  });
+
+  test("a reset interrupts a sink that is being retried, drops the set and forgets the streams", async () => {
+    const full = new Failure("store.full", "no space", { retry: true });
+    writer.failures = Array.from({ length: 50 }, () => full);
+    lane.receive({ t: "streams", streams: [place()] });
+    send(frame(0, 5));
+    await settle(150);
+    lane.receive({ t: "reset", epoch: 1, streams: [place({ stream: 1, position: 2n })] });
+    await settle();
+    expect(writer.aborted).toBe(1);
+    writer.failures = [];
+    send(frame(5, 6), frame(2, 4, { stream: 1 }));
+    await settle(100);
+    expect(of("sealed").map((m) => [m.set.epoch, m.set.spans])).toEqual([[1, [{ stream: KEY, from: 2n, next: 4n }]]]);
+  });
+
+  test("a roll seals at once and is answered after the set", async () => {
+    lane.receive({ t: "streams", streams: [place()] });
+    send(frame(0, 5));
+    lane.receive({ t: "roll", token: 9, reason: "drain" });
+    await settle();
+    expect(out.map((m) => m.t)).toEqual(["consumed", "sealed", "rolled"]);
+  });
+
+  test("a stop drops what is open and answers nothing any more", async () => {
+    lane.receive({ t: "streams", streams: [place()] });
+    send(frame(0, 5));
+    await settle();
+    lane.receive({ t: "stop" });
+    lane.receive({ t: "roll", token: 1, reason: "drain" });
+    await settle(200);
+    expect(out.map((m) => m.t)).toEqual(["consumed"]);
+    expect(writer.aborted).toBe(1);
+  });
+
+  test("a frame that does not continue its stream is a bug and is never written", async () => {
+    lane.receive({ t: "streams", streams: [place()] });
+    send(frame(3, 5));
+    await settle(100);
+    expect(of("dead")).toMatchObject([{ failure: { code: "internal.bug" } }]);
+    expect(writer.rows).toBe(0);
+  });
+});
