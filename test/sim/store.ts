@@ -84,10 +84,10 @@ export class SimFolder {
         object.bytes += copy.length;
         return Promise.resolve();
       },
-      seal: (rows, finalKey) =>
+      seal: (rows) =>
         call(() => {
           object.sealed = true;
-          return { key: finalKey ?? key, staging: name, bytes: object.bytes, rows };
+          return { key, staging: name, bytes: object.bytes, rows };
         }),
       abort: () => call(() => void this.staged.delete(name)),
     };

@@ -40,13 +40,16 @@ export class Failure extends Error {
   get kind(): FailureKind {
     return CODES[this.code].kind;
   }
+}
 
-  /** One line: `code: message (at place). hint` */
-  get line(): string {
-    const at = this.at === null ? "" : ` (at ${this.at})`;
-    const hint = this.hint === null ? "" : `. ${this.hint}`;
-    return `${this.code}: ${this.message}${at}${hint}`;
-  }
+/**
+ * One line: `code: message (at place). hint`. A function, since `line` on an error is taken: JavaScriptCore gives
+ * every Error an own property of that name with the number of the source line, which hides a getter.
+ */
+export function failureLine(f: Omit<FailureWire, "retry">): string {
+  const at = f.at === null ? "" : ` (at ${f.at})`;
+  const hint = f.hint === null ? "" : `. ${f.hint}`;
+  return `${f.code}: ${f.message}${at}${hint}`;
 }
 
 export function toWire(f: Failure): FailureWire {

@@ -1,11 +1,312 @@
 /**
- * The catalogue of telemetry events: every log line and counter comes from one of these. An event has a stable
- * name, typed fields and no secrets. The telemetry adapter renders each as a structured log line and updates
- * metrics; code elsewhere never formats a log line.
+ * The catalogue of telemetry events: every log line, counter and health change comes from one of these. An event
+ * has a stable name, typed fields and no secrets. Code elsewhere never formats a log line.
+ *
+ * To add one: add its shape to the union and its row to `EVENTS` below (the compiler asks for it). Counters are in
+ * `event-meters.ts`, health in `event-health.ts`; an event need not appear there.
  */
 import type { FailureWire } from "../failure/failure.ts";
+import { type ProgressSnapshot, progressLine } from "./progress-line.ts";
+import { formatBytes, formatCount, formatDuration } from "./quantities.ts";
 
-export type TwgEvent =
-  | { readonly e: "pipeline.started"; readonly pipeline: string; readonly version: string; readonly lanes: number }
+export type Level = "debug" | "info" | "warn" | "error";
+
+/** One partition of a topic, as operators know it. */
+export interface StreamPlace {
+  readonly topic: string;
+  readonly partition: number;
+}
+
+/** Positions of one stream within a bundle. `positions` counts offsets passed, holes of compaction included. */
+export interface DeliveredPart extends StreamPlace {
+  readonly next: bigint;
+  readonly positions: number;
+  readonly bytes: number;
+}
+
+export interface AcknowledgedMark extends StreamPlace {
+  readonly next: bigint;
+}
+
+type PipelineEvent =
+  /** The primary raw sink is open and the coverage store is ours: both count as working from here on. */
+  | {
+      readonly e: "pipeline.started";
+      readonly pipeline: string;
+      readonly version: string;
+      readonly lanes: number;
+    }
+  | { readonly e: "pipeline.stopping"; readonly reason: string }
   | { readonly e: "pipeline.stopped"; readonly rows: number; readonly reason: string }
+  | { readonly e: "secrets.reread"; readonly secrets: number; readonly changed: number }
+  | ({ readonly e: "progress" } & ProgressSnapshot)
   | { readonly e: "failure"; readonly scope: string; readonly failure: FailureWire };
+
+type SourceEvent =
+  | { readonly e: "source.healthy" }
+  | { readonly e: "source.troubled"; readonly failure: FailureWire }
+  /** `why`: committed, covered, earliest, latest, offset, accepted gap: which clause of the start rule decided. */
+  | ({
+      readonly e: "stream.begun";
+      readonly position: bigint;
+      readonly lane: number;
+      readonly why: string;
+    } & StreamPlace)
+  | ({ readonly e: "stream.watermark"; readonly start: bigint; readonly end: bigint } & StreamPlace)
+  | ({
+      readonly e: "stream.rewound";
+      readonly position: bigint;
+      readonly attempt: number;
+      readonly why: string;
+    } & StreamPlace)
+  /** The stream is no longer ours (revoked, topic deleted): it leaves lag and the status page. */
+  | ({ readonly e: "stream.ended"; readonly why: string } & StreamPlace)
+  | { readonly e: "source.acknowledged"; readonly marks: readonly AcknowledgedMark[]; readonly ms: number }
+  /** Records are safe, only the broker does not know it yet. The next acknowledgement carries them. */
+  | { readonly e: "source.acknowledge_failed"; readonly failure: FailureWire }
+  | ({
+      readonly e: "records.skipped";
+      readonly from: bigint;
+      readonly next: bigint;
+      readonly records: number;
+    } & StreamPlace)
+  | ({
+      readonly e: "records.lost";
+      readonly from: bigint;
+      readonly next: bigint;
+      readonly reason: string;
+    } & StreamPlace);
+
+type LaneEvent =
+  | { readonly e: "lane.started"; readonly lane: number }
+  | { readonly e: "lane.died"; readonly lane: number; readonly failure: FailureWire }
+  | { readonly e: "lane.restarted"; readonly lane: number; readonly restarts: number }
+  | {
+      readonly e: "bundle.delivered";
+      readonly lane: number;
+      readonly bytes: number;
+      readonly parts: readonly DeliveredPart[];
+    }
+  | {
+      readonly e: "bundle.consumed";
+      readonly lane: number;
+      /** Bytes of the bundle as fetched, and of its records unpacked. */
+      readonly bytes: number;
+      readonly rawBytes: number;
+      readonly rows: number;
+      readonly filtered: number;
+      readonly decodeMs: number;
+      readonly writeMs: number;
+      /** Bytes in memory of the lane's open files. */
+      readonly held: number;
+    }
+  | {
+      readonly e: "budget.exhausted";
+      readonly owner: string;
+      readonly inFlight: number;
+      readonly budget: number;
+    }
+  | { readonly e: "budget.released"; readonly owner: string; readonly ms: number };
+
+/** Sizes of a set and the time that its step took. */
+interface SetStep {
+  readonly sink: string;
+  readonly id: string;
+  readonly rows: number;
+  readonly bytes: number;
+  readonly files: number;
+  readonly ms: number;
+}
+
+type SinkEvent =
+  | ({ readonly e: "set.sealed"; readonly reason: string } & SetStep)
+  | ({ readonly e: "set.intended" } & SetStep)
+  | ({ readonly e: "set.published" } & SetStep)
+  /** `endToEndMs`: from the arrival of the oldest record of the set to here. */
+  | ({ readonly e: "set.covered"; readonly endToEndMs: number } & SetStep)
+  | {
+      readonly e: "set.refused";
+      readonly sink: string;
+      readonly id: string;
+      readonly reason: string;
+      readonly detail: string;
+    }
+  /** An intent left by an earlier process was completed or given up at the claim. */
+  | { readonly e: "intent.settled"; readonly id: string; readonly outcome: string; readonly files: number }
+  | { readonly e: "staging.swept"; readonly removed: number }
+  | { readonly e: "sink.troubled"; readonly sink: string; readonly failure: FailureWire }
+  | { readonly e: "sink.recovered"; readonly sink: string; readonly ms: number }
+  | { readonly e: "coverage.healthy" }
+  | { readonly e: "coverage.troubled"; readonly failure: FailureWire }
+  | { readonly e: "coverage.fenced"; readonly failure: FailureWire };
+
+type WatchEvent =
+  | {
+      readonly e: "stall.detected";
+      readonly ms: number;
+      readonly lag: number;
+      readonly bytesInFlight: number;
+    }
+  /** The same for longer, while source and sinks work: a restart is the only help left. */
+  | { readonly e: "stall.fatal"; readonly ms: number; readonly lag: number; readonly bytesInFlight: number }
+  | { readonly e: "stall.cleared"; readonly ms: number }
+  | {
+      readonly e: "connection.opened";
+      readonly address: string;
+      readonly purpose: string;
+      readonly tls: boolean;
+    }
+  | {
+      readonly e: "connection.closed";
+      readonly address: string;
+      readonly purpose: string;
+      readonly error: string | null;
+    }
+  | {
+      readonly e: "request.done";
+      readonly api: string;
+      readonly broker: string;
+      readonly ms: number;
+      readonly error: string | null;
+    };
+
+export type TwgEvent = PipelineEvent | SourceEvent | LaneEvent | SinkEvent | WatchEvent;
+export type EventName = TwgEvent["e"];
+export type EventOf<K extends EventName> = Extract<TwgEvent, { readonly e: K }>;
+
+/** `level` null: feeds metrics only, never a log line (it comes many times a second). */
+export interface EventRow<K extends EventName> {
+  readonly level: Level | null;
+  readonly text: (e: EventOf<K>) => string;
+}
+
+const at = (p: StreamPlace): string => `${p.topic}/${p.partition}`;
+
+function failureText(f: FailureWire): string {
+  const place = f.at === null ? "" : ` (at ${f.at})`;
+  return `${f.code}: ${f.message}${place}${f.hint === null ? "" : `. ${f.hint}`}`;
+}
+
+function stepText(verb: string, s: SetStep): string {
+  const size = `${formatCount(s.rows)} rows, ${formatBytes(s.bytes)}, ${s.files} ${s.files === 1 ? "file" : "files"}`;
+  return `${s.sink}: set ${s.id} ${verb} (${size}) in ${formatDuration(s.ms)}`;
+}
+
+function stallText(e: { readonly ms: number; readonly lag: number; readonly bytesInFlight: number }): string {
+  const waiting = `a lag of ${formatCount(e.lag)} and ${formatBytes(e.bytesInFlight)} in flight`;
+  return `no progress for ${formatDuration(e.ms)} with ${waiting}`;
+}
+
+export const EVENTS: { readonly [K in EventName]: EventRow<K> } = {
+  "pipeline.started": {
+    level: "info",
+    text: (e) => `pipeline ${e.pipeline} started, twg ${e.version}, ${e.lanes} lanes`,
+  },
+  "pipeline.stopping": { level: "info", text: (e) => `stopping: ${e.reason}` },
+  "pipeline.stopped": {
+    level: "info",
+    text: (e) => `stopped after ${formatCount(e.rows)} rows: ${e.reason}`,
+  },
+  "secrets.reread": { level: "info", text: (e) => `${e.secrets} secrets read again, ${e.changed} changed` },
+  progress: { level: "info", text: progressLine },
+  failure: { level: "error", text: (e) => `${e.scope}: ${failureText(e.failure)}` },
+
+  "source.healthy": { level: "info", text: () => "source is reachable" },
+  "source.troubled": { level: "warn", text: (e) => `source: ${failureText(e.failure)}` },
+  "stream.begun": {
+    level: "info",
+    text: (e) => `${at(e)} begins at ${e.position} (${e.why}) in lane ${e.lane}`,
+  },
+  "stream.watermark": { level: null, text: (e) => `${at(e)} holds ${e.start} to ${e.end}` },
+  "stream.rewound": {
+    level: "warn",
+    text: (e) => `${at(e)} goes back to ${e.position}: ${e.why} (attempt ${e.attempt})`,
+  },
+  "stream.ended": { level: "info", text: (e) => `${at(e)} ended: ${e.why}` },
+  "source.acknowledged": {
+    level: "debug",
+    text: (e) =>
+      `acknowledged ${e.marks.map((m) => `${at(m)}@${m.next}`).join(" ")} in ${formatDuration(e.ms)}`,
+  },
+  "source.acknowledge_failed": {
+    level: "warn",
+    text: (e) => `acknowledgement failed: ${failureText(e.failure)}`,
+  },
+  "records.skipped": {
+    level: "info",
+    text: (e) => `${at(e)}: ${e.records} records from ${e.from} up to ${e.next} are covered already, skipped`,
+  },
+  "records.lost": {
+    level: "error",
+    text: (e) => `${at(e)}: records from ${e.from} up to ${e.next} are lost at the source (${e.reason})`,
+  },
+
+  "lane.started": { level: "debug", text: (e) => `lane ${e.lane} started` },
+  "lane.died": { level: "error", text: (e) => `lane ${e.lane} died: ${failureText(e.failure)}` },
+  "lane.restarted": { level: "warn", text: (e) => `lane ${e.lane} restarted (${e.restarts} times so far)` },
+  "bundle.delivered": { level: null, text: (e) => `${formatBytes(e.bytes)} to lane ${e.lane}` },
+  "bundle.consumed": {
+    level: null,
+    text: (e) => `lane ${e.lane} read ${e.rows} rows of ${formatBytes(e.bytes)}`,
+  },
+  "budget.exhausted": {
+    level: "debug",
+    text: (e) => `lane ${e.owner} is full: ${formatBytes(e.inFlight)} of ${formatBytes(e.budget)} in flight`,
+  },
+  "budget.released": {
+    level: "debug",
+    text: (e) => `lane ${e.owner} takes data again after ${formatDuration(e.ms)}`,
+  },
+
+  "set.sealed": { level: "debug", text: (e) => `${stepText("sealed", e)} (${e.reason})` },
+  "set.intended": { level: "debug", text: (e) => stepText("intended", e) },
+  "set.published": { level: "debug", text: (e) => stepText("published", e) },
+  "set.covered": {
+    level: "debug",
+    text: (e) => `${stepText("covered", e)}, ${formatDuration(e.endToEndMs)} end to end`,
+  },
+  "set.refused": { level: "warn", text: (e) => `${e.sink}: set ${e.id} refused (${e.reason}): ${e.detail}` },
+  "intent.settled": {
+    level: "info",
+    text: (e) => `intent ${e.id} of an earlier run: ${e.outcome} (${e.files} files)`,
+  },
+  "staging.swept": { level: "info", text: (e) => `${e.removed} unfinished files of an earlier run removed` },
+  "sink.troubled": { level: "warn", text: (e) => `${e.sink}: ${failureText(e.failure)}` },
+  "sink.recovered": { level: "info", text: (e) => `${e.sink}: works again after ${formatDuration(e.ms)}` },
+  "coverage.healthy": { level: "debug", text: () => "coverage store works" },
+  "coverage.troubled": { level: "warn", text: (e) => `coverage store: ${failureText(e.failure)}` },
+  "coverage.fenced": { level: "error", text: (e) => `another process took over: ${failureText(e.failure)}` },
+
+  "stall.detected": { level: "warn", text: stallText },
+  "stall.fatal": { level: "error", text: (e) => `${stallText(e)}; the process reports itself as not alive` },
+  "stall.cleared": { level: "info", text: (e) => `progress again after ${formatDuration(e.ms)}` },
+  "connection.opened": {
+    level: "debug",
+    text: (e) => `connected to ${e.address} (${e.purpose}${e.tls ? ", TLS" : ""})`,
+  },
+  "connection.closed": {
+    level: "debug",
+    text: (e) => `closed ${e.address} (${e.purpose})${e.error === null ? "" : `: ${e.error}`}`,
+  },
+  "request.done": {
+    level: null,
+    text: (e) =>
+      `${e.api} at ${e.broker} in ${formatDuration(e.ms)}${e.error === null ? "" : `: ${e.error}`}`,
+  },
+};
+
+const ORDER: readonly Level[] = ["debug", "info", "warn", "error"];
+
+/** True if `level` is to be shown where `least` is the lowest level asked for. */
+export function atLeast(level: Level, least: Level): boolean {
+  return ORDER.indexOf(level) >= ORDER.indexOf(least);
+}
+
+/** The row of an event's own name. The cast is sound: the table is keyed by the name that selects the shape. */
+export function eventRow(event: TwgEvent): EventRow<EventName> {
+  return EVENTS[event.e] as unknown as EventRow<EventName>;
+}
+
+export function eventText(event: TwgEvent): string {
+  return eventRow(event).text(event);
+}

@@ -49,7 +49,8 @@ export class Lane {
   readonly #queue: Work[] = [];
   readonly #streams = new Map<number, LaneEntry>();
   readonly #spans = new SpanSet();
-  #rows = 0;
+  /** Id of the open set; null: none is open. */
+  #setId: string | null = null;
   #epoch = 0;
   #timer: Timer | null = null;
   #running = false;
@@ -146,7 +147,7 @@ export class Lane {
     this.#timer?.cancel();
     this.#timer = null;
     this.#spans.clear();
-    this.#rows = 0;
+    this.#setId = null;
   }
 
   async #bundle(bundle: FrameBundle): Promise<void> {
@@ -200,23 +201,26 @@ export class Lane {
 
   #batch(entry: LaneEntry, batch: RawBatch): void {
     const t = this.#o.clock.monotonic();
+    if (this.#setId === null) {
+      this.#setId = this.#o.newSetId();
+      this.#o.writer.open(this.#setId);
+    }
     if (batch.rows > 0) this.#o.writer.write(batch);
     this.#writeMs += this.#o.clock.monotonic() - t;
     this.#spans.add(entry.key, batch.span.from, batch.span.next);
     entry.expected = batch.span.next;
-    this.#rows += batch.rows;
     this.#bundleRows += batch.rows;
     this.#timer ??= this.#o.clock.after(this.#o.rollIntervalMs, () => this.#push({ t: "tick" }));
   }
 
   async #seal(reason: SealedSet["reason"]): Promise<void> {
-    if (this.#spans.empty) {
+    const id = this.#setId;
+    if (id === null || this.#spans.empty) {
       this.#clearSet();
       return;
     }
-    const id = this.#o.newSetId();
     const spans = this.#spans.take();
-    const files = await this.#retrying(() => this.#o.writer.seal(id));
+    const files = await this.#retrying(() => this.#o.writer.seal(spans));
     this.#clearSet();
     const { targets, rows, bytes } = files;
     const set: SealedSet = { id, lane: this.#o.lane, epoch: this.#epoch, targets, spans, rows, bytes, reason };

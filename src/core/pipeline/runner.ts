@@ -6,7 +6,7 @@
  *   lane seals -> committer: intent, publish, cover -> ledger commits -> source is acknowledged.
  * `#onCommitted` is the only place that lets an acknowledgement go out.
  */
-import type { SealedCommitter } from "../delivery/committer.ts";
+import type { Committer, CommitListener } from "../delivery/committer.ts";
 import type { Ledger } from "../delivery/ledger.ts";
 import { asFailure, Failure, type FailureWire, toWire } from "../failure/failure.ts";
 import type { Authority, CoverageStore } from "../ports/coverage.ts";
@@ -41,7 +41,7 @@ export interface RunnerParts {
   readonly source: Source;
   readonly coverage: CoverageStore;
   /** Built by the runner, which is its listener. */
-  readonly committer: (listener: CommitListener) => SealedCommitter;
+  readonly committer: (listener: CommitListener) => Committer;
   readonly spawnLane: (lane: number) => LanePort;
   readonly ledger: Ledger;
   readonly admission: Admission;
@@ -49,13 +49,6 @@ export interface RunnerParts {
   readonly observer: Observer;
   /** Removes staged objects that no open intent names; called once, before the first lane writes. */
   readonly sweep: () => Promise<void>;
-}
-
-export interface CommitListener {
-  committed(id: string, spans: readonly Span[]): void;
-  refused(id: string, lane: number, reason: string, detail: string): void;
-  /** `null`: recovered. */
-  trouble(failure: Failure | null): void;
 }
 
 export interface RunSummary {
@@ -66,7 +59,7 @@ export interface RunSummary {
 export class Runner implements SourceHost, CommitListener {
   readonly #o: RunnerOptions;
   readonly #p: RunnerParts;
-  readonly #committer: SealedCommitter;
+  readonly #committer: Committer;
   readonly #table: StreamTable;
   readonly #acks: Acknowledger;
   #pool: LanePool | null = null;
@@ -220,6 +213,10 @@ export class Runner implements SourceHost, CommitListener {
     const fenced = this.#p.coverage.fenced;
     if (fenced !== null) return this.#fail(fenced);
     void this.#restartLane(lane, `set ${id} was refused: ${detail}`);
+  }
+
+  failed(failure: Failure): void {
+    this.#fail(this.#p.coverage.fenced ?? failure);
   }
 
   trouble(failure: Failure | null): void {

@@ -1,7 +1,7 @@
 /** What a lane is made of: a frame decoder of the source's transport, and the primary raw sink's writer. */
 import type { Frame } from "../records/frame.ts";
 import type { RawBatch } from "../records/raw-batch.ts";
-import type { StreamId } from "../records/stream.ts";
+import type { Span, StreamId } from "../records/stream.ts";
 import type { Target } from "./object-store.ts";
 
 /**
@@ -24,6 +24,11 @@ export interface SetFiles {
 /** One per lane. Holds the open files of the current set. */
 export interface RawWriter {
   /**
+   * Begins a set of files under this id, unique over all processes that ever write the sink. Objects whose key
+   * must be known when their upload begins carry it in their key.
+   */
+  open(id: string): void;
+  /**
    * Takes the rows, synchronously: encodes and compresses into pages; the batch's arrays may be reused on return.
    * Row groups that are complete wait in memory for `flush`. Called several times between two flushes.
    */
@@ -35,8 +40,8 @@ export interface RawWriter {
   /** Bytes staged plus held of the largest open file, against `roll_bytes`. */
   readonly largest: number;
   readonly openFiles: number;
-  /** Closes all files of the set under the intent id and makes them durable. Empty set: no targets. Retryable like flush. */
-  seal(id: string): Promise<SetFiles>;
+  /** Closes all files of the set, which stand for `spans`, and makes them durable. No rows: no targets. Retryable like flush. */
+  seal(spans: readonly Span[]): Promise<SetFiles>;
   /** Drops all open files. */
   abort(): Promise<void>;
 }

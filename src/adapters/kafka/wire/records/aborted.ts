@@ -16,7 +16,11 @@ export class AbortedProducers {
 
   /** To be called for each batch in order, before it is judged. */
   upTo(lastOffset: bigint): void {
-    for (let t = this.#queue[this.#at]; t !== undefined && t.firstOffset <= lastOffset; t = this.#queue[++this.#at]) {
+    for (
+      let t = this.#queue[this.#at];
+      t !== undefined && t.firstOffset <= lastOffset;
+      t = this.#queue[++this.#at]
+    ) {
       this.#now.add(t.producerId);
     }
   }

@@ -6,10 +6,11 @@
  * value is moved forward over the framing that stood before it. Framing is at least seven bytes a record, so the
  * target never overtakes the source.
  */
+
+import { Output } from "../../../../core/compression/output.ts";
 import type { BatchRuns, BytesColumn, RawBatch } from "../../../../core/records/raw-batch.ts";
 import type { StreamId } from "../../../../core/records/stream.ts";
 import { streamKey } from "../../../../core/records/stream.ts";
-import { Output } from "../../../../core/compression/output.ts";
 
 /** Rows of a batch at most. */
 export const MAX_ROWS = 65_536;

@@ -85,7 +85,8 @@ class KafkaFrameDecoder implements FrameDecoder {
     emit: (batch: RawBatch) => void,
   ): void {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    const aborted = frame.committedOnly && frame.aborted.length > 0 ? new AbortedProducers(frame.aborted) : null;
+    const aborted =
+      frame.committedOnly && frame.aborted.length > 0 ? new AbortedProducers(frame.aborted) : null;
     const job: Job = { bytes, view, frame, stream, ingestTs: receivedAt, emit, aborted, from: frame.from };
     this.#cols.clear();
     let at = frame.start;
@@ -129,7 +130,8 @@ class KafkaFrameDecoder implements FrameDecoder {
     const { frame, view } = job;
     if (frame.end - at < 17) throw corrupt(`${frame.end - at} bytes are no batch`);
     const size = view.getInt32(at + 8);
-    if (size < 0 || size > frame.end - at - 12) throw corrupt(`it declares ${size} bytes, ${frame.end - at - 12} are there`);
+    if (size < 0 || size > frame.end - at - 12)
+      throw corrupt(`it declares ${size} bytes, ${frame.end - at - 12} are there`);
     return at + 12 + size;
   }
 

@@ -7,11 +7,17 @@
  */
 import type { Codecs } from "../../../../core/compression/codec.ts";
 import { type CodecName, decompress } from "../../../../core/compression/decompress.ts";
-import { Output } from "../../../../core/compression/output.ts";
+import type { Output } from "../../../../core/compression/output.ts";
 import { Failure } from "../../../../core/failure/failure.ts";
 import { type BatchColumns, type BatchFacts, MAX_BYTES, MAX_ROWS } from "./batch-columns.ts";
 
-const NO_PRODUCER = { leaderEpoch: -1, producerId: -1n, producerEpoch: -1, baseSequence: -1, transactional: false };
+const NO_PRODUCER = {
+  leaderEpoch: -1,
+  producerId: -1n,
+  producerEpoch: -1,
+  baseSequence: -1,
+  transactional: false,
+};
 const NONE: BatchFacts = { ...NO_PRODUCER, timestampType: 0 };
 const CREATE: BatchFacts = { ...NO_PRODUCER, timestampType: 1 };
 const APPEND: BatchFacts = { ...NO_PRODUCER, timestampType: 2 };
@@ -81,7 +87,8 @@ function readInner(
   let last = -1n;
   for (let p = 0; p < end; ) {
     const m = parse(inner, p, sizeAt(inner, p, end));
-    if (m.magic !== wrapper.magic) throw corrupt(`a message of magic ${m.magic} in a wrapper of ${wrapper.magic}`);
+    if (m.magic !== wrapper.magic)
+      throw corrupt(`a message of magic ${m.magic} in a wrapper of ${wrapper.magic}`);
     if ((m.attributes & 7) !== 0) throw corrupt("a compressed message in a compressed message");
     last = m.offset;
     p = m.end;
@@ -129,7 +136,17 @@ function parse(bytes: Uint8Array, at: number, end: number): Message {
   }
   const timestamp = magic === 1 ? dv.getBigInt64(at + 18) : -1n;
   const attributes = bytes[at + 17]!;
-  return { offset: dv.getBigInt64(at), magic, attributes, timestamp, keyAt, keyLength, valueAt, valueLength, end };
+  return {
+    offset: dv.getBigInt64(at),
+    magic,
+    attributes,
+    timestamp,
+    keyAt,
+    keyLength,
+    valueAt,
+    valueLength,
+    end,
+  };
 }
 
 function addMessage(

@@ -89,7 +89,8 @@ export function readRecords(
 ): void {
   const { start, end, count, window } = place;
   // A record takes at least seven bytes: a count that cannot be true costs nothing.
-  if (count < 0 || count > (end - start) / 7) throw corrupt(`${count} records do not fit in ${end - start} bytes`, 0);
+  if (count < 0 || count > (end - start) / 7)
+    throw corrupt(`${count} records do not fit in ${end - start} bytes`, 0);
   const b = cols.values.bytes;
   const { offsets, timestamps, key, valueOffsets, headerOffsets } = cols;
   const baseHigh = highOf(place.baseOffset);
@@ -165,7 +166,8 @@ export function readRecords(
       p = varint(b, p);
       keyLength = low;
     }
-    if (p < 0 || keyLength < -1 || p + keyLength > stop) throw corrupt(`its key length ${keyLength} is beyond it`, i);
+    if (p < 0 || keyLength < -1 || p + keyLength > stop)
+      throw corrupt(`its key length ${keyLength} is beyond it`, i);
     const keyAt = p;
     if (keyLength > 0) p += keyLength;
 
@@ -249,7 +251,8 @@ function readHeaders(
   for (let h = 0; h < count; h++) {
     p = varint(b, p);
     const keyLength = low;
-    if (p < 0 || keyLength < 0 || p + keyLength > stop) throw corrupt(`the key of header ${h} is beyond it`, index);
+    if (p < 0 || keyLength < 0 || p + keyLength > stop)
+      throw corrupt(`the key of header ${h} is beyond it`, index);
     const keyAt = p;
     p = varint(b, p + keyLength);
     const valueLength = low;

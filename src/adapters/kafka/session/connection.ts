@@ -1,0 +1,418 @@
+/**
+ * One connection to a broker as a machine over bytes and time: feed it `opened`, `receive`, `lost` and `tick`, it
+ * writes through `wire` and answers requests through their callbacks. No socket, no clock, no await.
+ *
+ *   new --opened--> versions --> [handshake --> authenticate --> ...] --> ready --> ended
+ *                                      ^--------- session lifetime (KIP-368) ---'
+ *
+ * Responses come in the order of the requests, so requests in flight are a queue; a wrong correlation id, a response
+ * nobody asked for or one that can't be read ends the connection, as does the time-out of any request.
+ */
+import { asFailure, Failure } from "../../../core/failure/failure.ts";
+import type { SaslMachine } from "../../../core/sasl/mechanism.ts";
+import type { Chance } from "../../../core/time/chance.ts";
+import {
+  type ApiName,
+  correlationIdOf,
+  type Draft,
+  decodeResponse,
+  encodeRequest,
+  type RequestOf,
+  type ResponseOf,
+} from "../wire/protocol.ts";
+import { ResponseFramer } from "./framing.ts";
+import { authRefused, mechanismRefused } from "./sasl-failure.ts";
+import { type BrokerVersions, chooseVersion, judgeVersions } from "./versions.ts";
+
+export interface ConnectionWire {
+  write(bytes: Uint8Array): void;
+  close(): void;
+}
+
+/** Memory of a response's own, for responses whose buffer travels on. */
+export interface ResponseMemory {
+  /** Exactly `size` bytes at the start of their buffer. */
+  take(size: number): Uint8Array;
+  /** Of a response that nobody will read. */
+  give(memory: Uint8Array): void;
+}
+
+export interface ConnectionSettings {
+  /** `host:port`, for messages. */
+  readonly at: string;
+  readonly clientId: string;
+  readonly softwareName: string;
+  readonly softwareVersion: string;
+  /** A fresh machine for each authentication; null: the listener wants none. */
+  readonly sasl: (() => SaslMachine) | null;
+  readonly maxResponseBytes: number;
+  /** ApiVersions is asked in at most this version: some brokers reset the connection on a newer one. */
+  readonly versionsCeiling: number;
+  readonly requestTimeoutMs: number;
+  readonly chance: Chance;
+}
+
+export interface ConnectionListener {
+  ready(): void;
+  /** Once, after all requests were answered with the failure. */
+  ended(failure: Failure): void;
+}
+
+export interface Call<A extends ApiName> {
+  readonly api: A;
+  readonly version: number;
+  readonly body: Draft<RequestOf<A>>;
+  readonly timeoutMs: number;
+  readonly memory: ResponseMemory | null;
+  /** False: its caller gave up before it was sent, so it need not be. */
+  wanted(): boolean;
+  /** `bytes` is the response after its size, at the start of its buffer. */
+  answered(body: ResponseOf<A>, bytes: Uint8Array): void;
+  failed(failure: Failure): void;
+}
+
+interface InFlight {
+  readonly api: ApiName;
+  readonly correlationId: number;
+  deadline: number;
+  readonly memory: ResponseMemory | null;
+  receive(bytes: Uint8Array): number;
+  failed(failure: Failure): void;
+}
+
+interface Parked {
+  write(): void;
+  wanted(): boolean;
+  failed(failure: Failure): void;
+}
+
+type State =
+  | { readonly at: "new" }
+  | { readonly at: "versions"; readonly version: number }
+  | { readonly at: "authenticating"; readonly machine: SaslMachine }
+  | { readonly at: "ready" }
+  | { readonly at: "ended"; readonly failure: Failure };
+
+/** A broker may ask for any throttle; more than this is taken for a mistake. */
+const MAX_THROTTLE_MS = 300_000;
+
+/** An int32 on the wire: wraps to 0, never to a negative one. */
+export function nextCorrelationId(id: number): number {
+  return (id + 1) & 0x7fffffff;
+}
+
+export class BrokerSession {
+  readonly #settings: ConnectionSettings;
+  readonly #wire: ConnectionWire;
+  readonly #listener: ConnectionListener;
+  readonly #framer: ResponseFramer;
+  #state: State = { at: "new" };
+  #now = 0;
+  #correlationId = 0;
+  #inFlight: InFlight[] = [];
+  #waiting: Parked[] = [];
+  #versions: BrokerVersions = new Map();
+  #mutedUntil = 0;
+  #authenticatedAt = 0;
+  /** 0: the broker sets no limit. */
+  #lifetimeMs = 0;
+  #reauthenticateAt = Number.POSITIVE_INFINITY;
+  #sentSinceAuth = 0;
+  #answers = 0;
+
+  constructor(settings: ConnectionSettings, wire: ConnectionWire, listener: ConnectionListener) {
+    this.#settings = settings;
+    this.#wire = wire;
+    this.#listener = listener;
+    const receiver = {
+      memory: (n: number) => this.#memory(n),
+      response: (b: Uint8Array) => this.#response(b),
+    };
+    this.#framer = new ResponseFramer(receiver, settings.maxResponseBytes, settings.at);
+  }
+
+  get failure(): Failure | null {
+    return this.#state.at === "ended" ? this.#state.failure : null;
+  }
+
+  /** The broker has told its versions: whatever ends the connection now, it was not our ApiVersions request. */
+  get negotiated(): boolean {
+    return this.#versions.size > 0;
+  }
+
+  /** Requests sent or parked. */
+  get load(): number {
+    return this.#inFlight.length + this.#waiting.length;
+  }
+
+  /** Throws kafka.unsupported_version. Only once ready. */
+  version(api: ApiName, ceiling?: number): number {
+    return chooseVersion(api, this.#versions, this.#settings.at, ceiling);
+  }
+
+  /** Monotonic time at which `tick` is wanted, null: not before something else happens. */
+  get wakeAt(): number | null {
+    let at = Number.POSITIVE_INFINITY;
+    for (const call of this.#inFlight) at = Math.min(at, call.deadline);
+    if (this.#waiting.length > 0 && this.#mutedUntil > this.#now) at = Math.min(at, this.#mutedUntil);
+    return at === Number.POSITIVE_INFINITY ? null : at;
+  }
+
+  opened(now: number): void {
+    this.#now = now;
+    this.#askVersions(this.#settings.versionsCeiling);
+  }
+
+  receive(chunk: Uint8Array, now: number): void {
+    this.#now = now;
+    if (this.#state.at === "ended") return;
+    try {
+      this.#framer.push(chunk);
+    } catch (e) {
+      this.#end(this.#unreadable(e));
+    }
+  }
+
+  /** The socket is gone; null: the peer closed it in order. */
+  lost(error: Failure | null, now: number): void {
+    this.#now = now;
+    if (error !== null) this.#end(error);
+    else this.#end(this.#hungUp());
+  }
+
+  tick(now: number): void {
+    this.#now = now;
+    const late = this.#inFlight.find((call) => call.deadline <= now);
+    if (late !== undefined) {
+      const at = this.#settings.at;
+      this.#end(new Failure("kafka.timeout", `${at} did not answer ${late.api} in time`, { at }));
+      return;
+    }
+    this.#pump();
+  }
+
+  /** Gives the connection up: requests fail with `failure`. */
+  close(failure: Failure): void {
+    this.#end(failure);
+  }
+
+  send<A extends ApiName>(call: Call<A>, now: number): void {
+    this.#now = now;
+    if (this.#state.at === "ended") {
+      call.failed(this.#state.failure);
+      return;
+    }
+    this.#waiting.push({ write: () => this.#write(call), wanted: call.wanted, failed: call.failed });
+    this.#pump();
+  }
+
+  #pump(): void {
+    while (this.#state.at === "ready" && this.#waiting.length > 0) {
+      if (this.#now < this.#mutedUntil) return;
+      if (this.#mustReauthenticate()) {
+        // Nothing else may be under way while authenticating: wait until the last answer is here.
+        if (this.#inFlight.length === 0) this.#handshake();
+        return;
+      }
+      const next = this.#waiting.shift()!;
+      if (!next.wanted()) continue;
+      this.#sentSinceAuth++;
+      next.write();
+    }
+  }
+
+  /** At least one request goes through per authentication, however short the lifetime, or we would only authenticate. */
+  #mustReauthenticate(): boolean {
+    if (this.#now < this.#reauthenticateAt) return false;
+    return this.#sentSinceAuth > 0 || this.#now >= this.#authenticatedAt + this.#lifetimeMs;
+  }
+
+  #write<A extends ApiName>(call: Call<A>): void {
+    const { api, version } = call;
+    const correlationId = this.#correlationId;
+    this.#correlationId = nextCorrelationId(correlationId);
+    let bytes: Uint8Array;
+    try {
+      bytes = encodeRequest(api, version, correlationId, this.#settings.clientId, call.body);
+    } catch (e) {
+      call.failed(asFailure(e));
+      return;
+    }
+    this.#inFlight.push({
+      api,
+      correlationId,
+      deadline: this.#now + call.timeoutMs,
+      memory: call.memory,
+      receive(response) {
+        const body = decodeResponse(api, version, response);
+        call.answered(body, response);
+        return throttleOf(body);
+      },
+      failed: call.failed,
+    });
+    this.#wire.write(bytes);
+  }
+
+  #memory(size: number): Uint8Array {
+    const head = this.#inFlight[0];
+    if (head === undefined) throw this.#invalid("a response that nobody asked for");
+    return head.memory === null ? new Uint8Array(size) : head.memory.take(size);
+  }
+
+  #response(bytes: Uint8Array): void {
+    const head = this.#inFlight[0]!;
+    const id = correlationIdOf(bytes);
+    let throttle = 0;
+    try {
+      if (id !== head.correlationId)
+        throw this.#invalid(`correlation id ${id}, expected ${head.correlationId}`);
+      this.#inFlight.shift();
+      this.#answers++;
+      throttle = head.receive(bytes);
+    } catch (e) {
+      head.memory?.give(bytes);
+      if (this.#inFlight[0] !== head) head.failed(this.#unreadable(e));
+      throw e;
+    }
+    if (throttle > 0) this.#mute(Math.min(throttle, MAX_THROTTLE_MS));
+    this.#pump();
+  }
+
+  /** The broker has muted the channel and reads nothing until then (KIP-219): that time is no request's fault. */
+  #mute(ms: number): void {
+    this.#mutedUntil = this.#now + ms;
+    for (const call of this.#inFlight) call.deadline += ms;
+  }
+
+  #internalCall<A extends ApiName>(
+    api: A,
+    version: number,
+    body: Draft<RequestOf<A>>,
+    answered: (body: ResponseOf<A>) => void,
+  ): void {
+    const timeoutMs = this.#settings.requestTimeoutMs;
+    const nobody = { wanted: () => true, failed: () => {} };
+    this.#write({ api, version, body, timeoutMs, memory: null, answered, ...nobody });
+  }
+
+  #askVersions(version: number): void {
+    this.#state = { at: "versions", version };
+    const { softwareName, softwareVersion, at } = this.#settings;
+    const body = { clientSoftwareName: softwareName, clientSoftwareVersion: softwareVersion };
+    this.#internalCall("ApiVersions", version, body, (response) => {
+      const verdict = judgeVersions(response.errorCode, response.apiKeys, version);
+      if (verdict.kind === "again") {
+        this.#askVersions(verdict.version);
+      } else if (verdict.kind === "use") {
+        this.#versions = verdict.versions;
+        if (this.#settings.sasl === null) this.#becomeReady();
+        else this.#handshake();
+      } else {
+        const text = `${at} refuses ApiVersions ${version} with error ${response.errorCode}`;
+        throw new Failure("kafka.unsupported_version", text, { at });
+      }
+    });
+  }
+
+  #handshake(): void {
+    const { sasl, at } = this.#settings;
+    if (sasl === null) return;
+    const machine = sasl();
+    this.#state = { at: "authenticating", machine };
+    const version = chooseVersion("SaslHandshake", this.#versions, at);
+    this.#internalCall("SaslHandshake", version, { mechanism: machine.mechanism }, (response) => {
+      if (response.errorCode !== 0) throw mechanismRefused(response, machine.mechanism, at);
+      this.#authenticate(machine, null, 0n);
+    });
+  }
+
+  #authenticate(machine: SaslMachine, server: Uint8Array | null, lifetimeMs: bigint): void {
+    const { at } = this.#settings;
+    let step: ReturnType<SaslMachine["step"]>;
+    try {
+      step = machine.step(server);
+    } catch (e) {
+      throw authRefused(asFailure(e), machine.mechanism, at);
+    }
+    if (step.kind === "done") {
+      this.#authenticated(Number(lifetimeMs));
+      return;
+    }
+    const version = chooseVersion("SaslAuthenticate", this.#versions, at);
+    this.#internalCall("SaslAuthenticate", version, { authBytes: step.message }, (response) => {
+      if (response.errorCode !== 0) {
+        const text = response.errorMessage ?? `error ${response.errorCode}`;
+        throw authRefused(new Failure("sasl.rejected", text), machine.mechanism, at);
+      }
+      this.#authenticate(machine, response.authBytes, response.sessionLifetimeMs);
+    });
+  }
+
+  /** KIP-368: authenticate again at 85 to 95 % of the lifetime, spread by chance over a fleet. */
+  #authenticated(lifetimeMs: number): void {
+    this.#authenticatedAt = this.#now;
+    this.#lifetimeMs = lifetimeMs;
+    this.#sentSinceAuth = 0;
+    this.#reauthenticateAt =
+      lifetimeMs > 0
+        ? this.#now + lifetimeMs * (0.85 + 0.1 * this.#settings.chance.next())
+        : Number.POSITIVE_INFINITY;
+    this.#becomeReady();
+  }
+
+  #becomeReady(): void {
+    this.#state = { at: "ready" };
+    this.#listener.ready();
+    this.#pump();
+  }
+
+  #invalid(what: string): Failure {
+    const { at } = this.#settings;
+    return new Failure("kafka.response_invalid", `${at} sent ${what}`, { at });
+  }
+
+  /** What is thrown while reading: our own verdicts stay, a shortage of bytes becomes the connection's failure. */
+  #unreadable(e: unknown): Failure {
+    const f = asFailure(e);
+    if (!f.code.startsWith("bytes.")) return f;
+    return new Failure("kafka.response_invalid", `${this.#settings.at}: ${f.message}`, {
+      at: this.#settings.at,
+      cause: f,
+    });
+  }
+
+  #hungUp(): Failure {
+    const { at, sasl } = this.#settings;
+    if (this.#state.at === "versions") {
+      return new Failure("kafka.disconnected", `${at} hung up on the first request`, {
+        at,
+        hint: "The port may want TLS, or belong to another service",
+      });
+    }
+    if (this.#state.at === "authenticating") {
+      return new Failure("kafka.disconnected", `${at} hung up during authentication`, { at });
+    }
+    const silent = sasl === null && this.#answers <= 1 && this.#inFlight.length > 0;
+    return new Failure("kafka.disconnected", `${at} closed the connection`, {
+      at,
+      ...(silent ? { hint: "The listener may want authentication: set [source.sasl]" } : {}),
+    });
+  }
+
+  #end(failure: Failure): void {
+    if (this.#state.at === "ended") return;
+    this.#state = { at: "ended", failure };
+    const cut = this.#framer.abandon();
+    if (cut !== null) this.#inFlight[0]?.memory?.give(cut);
+    this.#wire.close();
+    const failing = [...this.#inFlight, ...this.#waiting];
+    this.#inFlight = [];
+    this.#waiting = [];
+    for (const call of failing) call.failed(failure);
+    this.#listener.ended(failure);
+  }
+}
+
+function throttleOf(body: object): number {
+  return "throttleTimeMs" in body && typeof body.throttleTimeMs === "number" ? body.throttleTimeMs : 0;
+}

@@ -1,0 +1,48 @@
+/**
+ * From a fetch response to frames: which bytes of the buffer are whole batches of which stream, and where each
+ * stream goes on. Only batch headers are read, here on the control thread; everything else is a lane's work.
+ */
+import type { AbortedTransaction, Frame } from "../../core/records/frame.ts";
+import type { Partition } from "./source-partition.ts";
+import { scanBatches } from "./source-scan.ts";
+import type { FetchResponsePartition } from "./wire/messages/fetch.ts";
+
+/** A partition as it was when the request was made: an answer counts only while `version` is still the same. */
+export interface Asked {
+  readonly partition: Partition;
+  readonly version: number;
+  readonly position: bigint;
+}
+
+export type Cut =
+  /** Whole batches: a frame to deliver, and the epoch of its last batch. */
+  | { readonly kind: "frame"; readonly frame: Frame; readonly epoch: number }
+  /** Nothing to read. */
+  | { readonly kind: "empty" }
+  /** The first batch is larger than what was asked for: ask for this much. */
+  | { readonly kind: "cut"; readonly need: number }
+  /** Batches that all end before the requested position. */
+  | { readonly kind: "behind" };
+
+/** Throws a Failure (kafka.corrupt_batch) where the batch headers do not make sense. */
+export function cutFrame(asked: Asked, answer: FetchResponsePartition, committedOnly: boolean): Cut {
+  const records = answer.records;
+  if (records === null || records.length === 0) return { kind: "empty" };
+  const scan = scanBatches(records);
+  if (scan.end === 0) return { kind: "cut", need: scan.need };
+  if (scan.next <= asked.position) return { kind: "behind" };
+  const { stream, attempt } = asked.partition;
+  const at = records.byteOffset;
+  const aborted: readonly AbortedTransaction[] = committedOnly ? (answer.abortedTransactions ?? []) : [];
+  const frame: Frame = {
+    stream,
+    attempt,
+    from: asked.position,
+    next: scan.next,
+    start: at,
+    end: at + scan.end,
+    aborted,
+    committedOnly,
+  };
+  return { kind: "frame", frame, epoch: scan.epoch };
+}

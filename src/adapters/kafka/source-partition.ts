@@ -1,0 +1,108 @@
+/** A partition being read: where we are in it, and what keeps it from being fetched. */
+
+import type { WantedPartition } from "./session/fetch-session.ts";
+import type { TopicPartition } from "./source-offsets.ts";
+
+/**
+ * `fetching`: in the requests of its leader's loop (unless it is held for a moment).
+ * `checking`: the leader has changed and the log may have been cut: nothing is fetched before that is known.
+ * `stranded`: its position is out of range and the policy is being applied.
+ * `gone`: its topic was made anew; the partition of the new topic is another object.
+ */
+export type PartitionState = "fetching" | "checking" | "stranded" | "gone";
+
+interface EpochStart {
+  readonly from: bigint;
+  readonly epoch: number;
+}
+
+export interface PartitionStart extends TopicPartition {
+  readonly topicId: string;
+  readonly stream: number;
+  readonly lane: number;
+  readonly position: bigint;
+  readonly attempt: number;
+  /** Leader epoch of the record before `position`, -1: unknown. */
+  readonly epoch: number;
+  readonly maxBytes: number;
+}
+
+export class Partition implements TopicPartition {
+  readonly topic: string;
+  readonly partition: number;
+  /** Of the topic that the positions belong to, whatever metadata says later. */
+  readonly topicId: string;
+  readonly stream: number;
+  readonly lane: number;
+  state: PartitionState = "fetching";
+  position: bigint;
+  attempt: number;
+  /** Raised whenever an answer under way has lost its meaning: seek, truncation check. */
+  version = 0;
+  maxBytes: number;
+  /** Leader epoch up to which the log is known not to have been cut below our position. */
+  checkedEpoch = -1;
+  /** Monotonic time before which it is left out of requests. */
+  heldUntil = 0;
+  /** Errors in a row, for pauses and for giving up on damaged data. */
+  failures = 0;
+  end = -1n;
+  start = -1n;
+  #epochs: EpochStart[] = [];
+
+  constructor(s: PartitionStart) {
+    this.topic = s.topic;
+    this.partition = s.partition;
+    this.topicId = s.topicId;
+    this.stream = s.stream;
+    this.lane = s.lane;
+    this.position = s.position;
+    this.attempt = s.attempt;
+    this.maxBytes = s.maxBytes;
+    if (s.epoch >= 0) this.#epochs = [{ from: 0n, epoch: s.epoch }];
+  }
+
+  /** `topic/partition`, for messages. */
+  get name(): string {
+    return `${this.topic}/${this.partition}`;
+  }
+
+  /** Leader epoch of the last record fetched, -1: none or unknown. */
+  get lastEpoch(): number {
+    return this.#epochs[this.#epochs.length - 1]?.epoch ?? -1;
+  }
+
+  /** Everything below `next` was fetched; its last batch was written in `epoch`. */
+  fetched(next: bigint, epoch: number): void {
+    if (epoch >= 0 && epoch !== this.lastEpoch) this.#epochs.push({ from: this.position, epoch });
+    this.position = next;
+  }
+
+  /** Epoch to commit with a position; epochs that no later commit can need are forgotten. */
+  epochBefore(next: bigint): number {
+    while (this.#epochs.length > 1 && this.#epochs[1]!.from < next) this.#epochs.shift();
+    const first = this.#epochs[0];
+    return first !== undefined && first.from < next ? first.epoch : -1;
+  }
+
+  seek(position: bigint, attempt: number): void {
+    this.position = position;
+    this.attempt = attempt;
+    this.version++;
+    this.#epochs = [];
+    this.heldUntil = 0;
+    if (this.state !== "gone") this.state = "fetching";
+  }
+
+  wanted(requestEpoch: number): WantedPartition {
+    return {
+      topic: this.topic,
+      topicId: this.topicId,
+      partition: this.partition,
+      leaderEpoch: requestEpoch,
+      position: this.position,
+      lastFetchedEpoch: this.lastEpoch,
+      maxBytes: this.maxBytes,
+    };
+  }
+}

@@ -1,0 +1,285 @@
+/**
+ * Reads the partitions that were begun: one fetch loop per broker and lane while leaders move and brokers die, and
+ * what becomes of a partition whose answer is an error. It never decides where to begin and commits nothing.
+ */
+import { asFailure, Failure } from "../../core/failure/failure.ts";
+import type { SourceHost } from "../../core/ports/source.ts";
+import { sleep, type Timer } from "../../core/time/clock.ts";
+import type { ClientParts, KafkaClient } from "./client.ts";
+import { cancelled } from "./client-link.ts";
+import { Backoff, brokerFailure, isWorthAnotherTry } from "./client-retry.ts";
+import { FetchLoop, type FetchOptions, type FetchWatch } from "./source-fetch.ts";
+import { EARLIEST, epochEnd, LATEST, listOffsets, type OffsetParts } from "./source-offsets.ts";
+import type { Partition } from "./source-partition.ts";
+import { judgeOutOfRange, type OutOfRangePolicy, truncated } from "./source-policy.ts";
+import type { Troubles } from "./source-trouble.ts";
+import { kafkaError } from "./wire/errors.ts";
+import type { FetchResponse, FetchResponsePartition } from "./wire/messages/fetch.ts";
+import { ZERO_UUID } from "./wire/uuid.ts";
+
+export interface ReaderOptions extends FetchOptions {
+  readonly onOutOfRange: OutOfRangePolicy;
+}
+
+export interface ReaderParts extends ClientParts {
+  readonly client: KafkaClient;
+  readonly host: SourceHost;
+  readonly troubles: Troubles;
+  readonly offsets: OffsetParts;
+  /** Soon, in the background. */
+  readonly wantMetadata: () => void;
+  /** Now, and with everything that follows from it. */
+  readonly syncMetadata: () => Promise<void>;
+  /** Background work whose failure ends the source. */
+  readonly task: (work: Promise<void>) => void;
+  readonly fail: (failure: Failure) => void;
+}
+
+/** Tries of damaged data before it ends the job: another replica, or a second read, may have it whole. */
+const MAX_CORRUPT = 3;
+/** A leader that is missing is looked for so often. */
+const LEADERLESS_PAUSE_MS = 500;
+/** While something else decides about a partition, its loop only has to stay alive: it is woken. */
+const DECIDING_PAUSE_MS = 60_000;
+
+export class PartitionReader implements FetchWatch {
+  readonly #o: ReaderOptions;
+  readonly #p: ReaderParts;
+  readonly #stop = new AbortController();
+  readonly #partitions = new Map<number, Partition>();
+  readonly #loops = new Map<string, FetchLoop>();
+  #leaderless: Timer | null = null;
+
+  constructor(options: ReaderOptions, parts: ReaderParts) {
+    this.#o = options;
+    this.#p = parts;
+  }
+
+  get stopped(): AbortSignal {
+    return this.#stop.signal;
+  }
+
+  /** Ends all loops; what they were about to deliver is dropped. */
+  stop(): void {
+    this.#stop.abort(cancelled("fetching"));
+    this.#leaderless?.cancel();
+  }
+
+  add(p: Partition): void {
+    this.#partitions.set(p.stream, p);
+  }
+
+  get(stream: number): Partition | null {
+    const p = this.#partitions.get(stream);
+    return p === undefined || p.state === "gone" ? null : p;
+  }
+
+  /** Those that are being read. */
+  living(): Partition[] {
+    return [...this.#partitions.values()].filter((p) => p.state !== "gone");
+  }
+
+  /** Its topic is not the one any more: nothing of it is fetched again. */
+  retire(p: Partition): void {
+    p.state = "gone";
+    p.version++;
+  }
+
+  seek(stream: number, position: bigint, attempt: number): void {
+    this.get(stream)?.seek(position, attempt);
+    this.#wakeLoops();
+  }
+
+  /** A loop for every broker and lane that has something to fetch. Call it when leaders may have changed. */
+  follow(): void {
+    if (this.stopped.aborted) return;
+    let leaderless = false;
+    for (const p of this.living()) {
+      const { leader } = this.#p.client.metadata.leader(p.topic, p.partition);
+      if (leader < 0) leaderless = true;
+      else this.#ensureLoop(leader, p.lane);
+    }
+    if (leaderless && this.#leaderless === null) {
+      this.#leaderless = this.#p.clock.after(LEADERLESS_PAUSE_MS, () => {
+        this.#leaderless = null;
+        this.#p.wantMetadata();
+      });
+    }
+    this.#wakeLoops();
+  }
+
+  #ensureLoop(broker: number, lane: number): void {
+    const key = `${broker}/${lane}`;
+    if (this.#loops.has(key)) return;
+    const loop = new FetchLoop(broker, lane, this.#o, this.#p, this);
+    this.#loops.set(key, loop);
+    this.#p.task(
+      loop.run().finally(() => {
+        this.#loops.delete(key);
+        this.#p.troubles.clear(`broker ${key}`);
+        // Something may have come back to this broker in the moment in which the loop ended.
+        this.follow();
+      }),
+    );
+  }
+
+  #wakeLoops(): void {
+    for (const loop of this.#loops.values()) loop.wake();
+  }
+
+  loops(lane: number): number {
+    let n = 0;
+    for (const loop of this.#loops.values()) if (loop.lane === lane) n++;
+    return n;
+  }
+
+  due(broker: number, lane: number, now: number): { partitions: readonly Partition[]; nextAt: number } {
+    const partitions: Partition[] = [];
+    let nextAt = Number.POSITIVE_INFINITY;
+    for (const p of this.#partitions.values()) {
+      if (p.lane !== lane || p.state === "gone") continue;
+      const known = this.#p.client.metadata.leader(p.topic, p.partition);
+      if (known.leader !== broker) continue;
+      if (p.state !== "fetching" || this.#isOtherTopic(p) || this.#mustCheck(p, known.epoch)) {
+        nextAt = Math.min(nextAt, now + DECIDING_PAUSE_MS);
+      } else if (p.heldUntil > now) nextAt = Math.min(nextAt, p.heldUntil);
+      else partitions.push(p);
+    }
+    return { partitions, nextAt };
+  }
+
+  /** Metadata has another topic under the name, and what to do about it is being decided. */
+  #isOtherTopic(p: Partition): boolean {
+    const id = this.#p.client.metadata.idOf(p.topic);
+    if (p.topicId === ZERO_UUID || id === ZERO_UUID || id === p.topicId) return false;
+    this.#p.wantMetadata();
+    return true;
+  }
+
+  broker(broker: number, lane: number, failure: Failure | null): void {
+    const who = `broker ${broker}/${lane}`;
+    if (failure === null) this.#p.troubles.clear(who);
+    else {
+      this.#p.troubles.report(who, failure);
+      this.#p.wantMetadata();
+    }
+  }
+
+  partitionFailed(p: Partition, answer: FetchResponsePartition, response: FetchResponse, at: string): void {
+    const { action } = kafkaError(answer.errorCode);
+    const failure = brokerFailure(answer.errorCode, `Fetch of ${p.name} at offset ${p.position}`, at);
+    if (action === "reset") this.#strand(p);
+    else if (action === "corrupt") this.unreadable(p, failure);
+    else if (!failure.retry) this.#p.fail(failure);
+    else {
+      this.#p.troubles.report(`partition ${p.name}`, failure);
+      this.#hold(p);
+      if (action === "retry") return;
+      if (this.#hint(p, answer, response)) this.follow();
+      else this.#p.wantMetadata();
+    }
+  }
+
+  partitionHealthy(p: Partition): void {
+    p.failures = 0;
+    this.#p.troubles.clear(`partition ${p.name}`);
+  }
+
+  /** Adopts the new leader that the old one names (KIP-951). */
+  #hint(p: Partition, answer: FetchResponsePartition, response: FetchResponse): boolean {
+    const { leaderId, leaderEpoch } = answer.currentLeader;
+    const endpoint = response.nodeEndpoints.find((n) => n.nodeId === leaderId);
+    const address = endpoint === undefined ? null : { host: endpoint.host, port: endpoint.port };
+    return this.#p.client.metadata.hint(p.topic, p.partition, leaderId, leaderEpoch, address);
+  }
+
+  diverged(p: Partition, endOffset: bigint): void {
+    this.#p.fail(truncated(p.name, p.position, endOffset));
+  }
+
+  unreadable(p: Partition, failure: Failure): void {
+    const named = new Failure(failure.code, `${p.name} at offset ${p.position}: ${failure.message}`, {
+      at: p.name,
+    });
+    this.#hold(p);
+    if (p.failures > MAX_CORRUPT) this.#p.fail(named);
+    else this.#p.troubles.report(`partition ${p.name}`, named);
+  }
+
+  /** Leaves the partition out for a moment that grows with its failures. */
+  #hold(p: Partition): void {
+    const ms = Math.min(5_000, 50 * 2 ** Math.min(p.failures++, 10));
+    p.heldUntil = this.#p.clock.monotonic() + ms * (1 - 0.5 * this.#p.chance.next());
+  }
+
+  /** True while the log may have been cut by a leader that we have not asked yet (KIP-320). */
+  #mustCheck(p: Partition, epoch: number): boolean {
+    if (epoch <= p.checkedEpoch) return false;
+    if (p.lastEpoch < 0 || p.checkedEpoch < 0) {
+      p.checkedEpoch = epoch;
+      return false;
+    }
+    p.state = "checking";
+    this.#p.task(this.#check(p, p.version));
+    return true;
+  }
+
+  async #check(p: Partition, version: number): Promise<void> {
+    const { client, clock, chance, troubles } = this.#p;
+    const backoff = new Backoff(chance);
+    while (p.version === version && !client.life.aborted) {
+      const { epoch } = client.metadata.leader(p.topic, p.partition);
+      try {
+        const end = await epochEnd(client, p, p.lastEpoch, client.life);
+        if (p.version !== version) break;
+        if (end !== null && end < p.position) throw truncated(p.name, p.position, end);
+        p.checkedEpoch = Math.max(p.checkedEpoch, epoch);
+        p.state = "fetching";
+        break;
+      } catch (e) {
+        const failure = asFailure(e);
+        if (!isWorthAnotherTry(failure, "running")) throw failure;
+        troubles.report(`partition ${p.name}`, failure);
+        this.#p.wantMetadata();
+        await sleep(clock, backoff.next(), client.life).catch(() => {});
+      }
+    }
+    troubles.clear(`partition ${p.name}`);
+    this.follow();
+  }
+
+  /** Out of range, says the leader about the position that we really want: ask for the range, then decide. */
+  #strand(p: Partition): void {
+    if (p.state !== "fetching") return;
+    p.state = "stranded";
+    this.#p.task(this.#resolve(p, p.version));
+  }
+
+  async #resolve(p: Partition, version: number): Promise<void> {
+    const { client, offsets, host } = this.#p;
+    // A topic that was made anew begins at 0 again: then there is another verdict than loss, and no range to ask for.
+    await this.#p.syncMetadata();
+    const ask = async (timestamp: bigint) => {
+      if (p.version !== version) return undefined;
+      const found = await listOffsets(offsets, [p], timestamp, false, Number.POSITIVE_INFINITY, client.life);
+      return found.get(p.name);
+    };
+    const earliest = await ask(EARLIEST);
+    const latest = await ask(LATEST);
+    if (p.version !== version || earliest === undefined || latest === undefined) return;
+    const verdict = judgeOutOfRange(
+      { at: p.name, position: p.position, earliest, latest },
+      this.#o.onOutOfRange,
+    );
+    if (verdict.kind === "stop") throw verdict.failure;
+    if (verdict.kind === "lost") {
+      await host.lost(p.stream, p.position, verdict.next, "retention");
+      // The host has moved us on by now; if it has not, nothing else would.
+      if (p.version === version) p.seek(verdict.next, p.attempt);
+    } else {
+      p.state = "fetching";
+      this.#hold(p);
+    }
+    this.#wakeLoops();
+  }
+}

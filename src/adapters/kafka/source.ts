@@ -1,0 +1,322 @@
+/**
+ * The Kafka source: finds partitions, lets the host begin them, has them read, commits what is durable, and follows
+ * the cluster's metadata. Positions are decided by the host.
+ */
+import type { Resolved } from "../../core/config/secret.ts";
+import { asFailure, Failure } from "../../core/failure/failure.ts";
+import type { AckMark, Source, SourceHost, StreamStart } from "../../core/ports/source.ts";
+import { sleep } from "../../core/time/clock.ts";
+import { type ClientOptions, type ClientParts, KafkaClient } from "./client.ts";
+import { Backoff, brokerFailure, isWorthAnotherTry, type Phase } from "./client-retry.ts";
+import { GroupCommitter } from "./source-commit.ts";
+import {
+  awaitTopics,
+  type DiscoveryOptions,
+  type Facts,
+  firstContact,
+  gatherFacts,
+  knownPartitions,
+  refuseTopics,
+  unreachable,
+} from "./source-discovery.ts";
+import { keyOf, type OffsetParts } from "./source-offsets.ts";
+import { Partition } from "./source-partition.ts";
+import { recreated } from "./source-policy.ts";
+import { PartitionReader, type ReaderOptions } from "./source-reader.ts";
+import { Troubles } from "./source-trouble.ts";
+import type { KafkaSourceOptions } from "./spec.ts";
+import { ZERO_UUID } from "./wire/uuid.ts";
+
+export interface KafkaSourceSettings extends DiscoveryOptions, ReaderOptions, ClientOptions {
+  readonly partitionMaxBytes: number;
+  readonly metadataRefreshMs: number;
+  readonly onRecreated: "fail" | "new_incarnation";
+}
+
+/** Shortest time between two metadata requests, however many errors ask for one. */
+const METADATA_PAUSE_MS = 100;
+/** Longest for one dial; several are tried within the connect time-out. Kafka's own clients take the same. */
+const DIAL_TIMEOUT_MS = 10_000;
+
+/** `version` is ours, for the brokers' logs. */
+export function kafkaSettings(o: Resolved<KafkaSourceOptions>, version: string): KafkaSourceSettings {
+  const { tls, sasl } = o;
+  return {
+    bootstrap: o.bootstrap,
+    topics: o.topics,
+    partitions: new Map(Object.entries(o.partitions ?? {})),
+    group: o.group ?? null,
+    start: o.start,
+    committedOnly: o.isolation === "read_committed",
+    connectTimeoutMs: o.connect_timeout_ms,
+    topicWaitMs: o.topic_wait_ms,
+    clientId: o.client_id,
+    version,
+    tls:
+      tls === undefined || !tls.enabled
+        ? null
+        : {
+            ...(tls.ca === undefined ? {} : { ca: tls.ca.reveal() }),
+            ...(tls.cert === undefined ? {} : { cert: tls.cert.reveal() }),
+            ...(tls.key === undefined ? {} : { key: tls.key.reveal() }),
+            ...(tls.server_name === undefined ? {} : { serverName: tls.server_name }),
+          },
+    sasl:
+      sasl === undefined
+        ? null
+        : { mechanism: sasl.mechanism, username: sasl.username.reveal(), password: sasl.password.reveal() },
+    dialTimeoutMs: Math.min(DIAL_TIMEOUT_MS, o.connect_timeout_ms),
+    requestTimeoutMs: o.request_timeout_ms,
+    maxResponseBytes: o.response_max_bytes,
+    maxWaitMs: o.fetch_max_wait_ms,
+    maxBytes: o.fetch_max_bytes,
+    partitionMaxBytes: o.partition_max_bytes,
+    metadataRefreshMs: o.metadata_refresh_ms,
+    onOutOfRange: o.on_out_of_range,
+    onRecreated: o.on_recreated,
+  };
+}
+
+export class KafkaSource implements Source {
+  readonly #s: KafkaSourceSettings;
+  readonly #p: ClientParts;
+  readonly #client: KafkaClient;
+  readonly #committer: GroupCommitter | null;
+  readonly #begun = new Set<string>();
+  readonly #tasks = new Set<Promise<void>>();
+  #running: {
+    readonly host: SourceHost;
+    readonly reader: PartitionReader;
+    readonly troubles: Troubles;
+  } | null = null;
+  #phase: Phase = "starting";
+  #wakeMetadata: (() => void) | null = null;
+  #metadataWanted = false;
+  /** Metadata is digested by one at a time, or the same partition might be begun twice. */
+  #digesting: Promise<void> = Promise.resolve();
+  #end: { resolve: () => void; reject: (f: Failure) => void } | null = null;
+  #closed = false;
+
+  constructor(settings: KafkaSourceSettings, parts: ClientParts) {
+    this.#s = settings;
+    this.#p = parts;
+    this.#client = new KafkaClient(settings, parts);
+    this.#committer =
+      settings.group === null ? null : new GroupCommitter({ client: this.#client, ...parts }, settings.group);
+  }
+
+  run(host: SourceHost): Promise<void> {
+    const troubles = new Troubles(
+      this.#p.clock,
+      (f) => host.troubled(f),
+      () => host.healthy(),
+    );
+    const reader = new PartitionReader(this.#s, {
+      ...this.#p,
+      client: this.#client,
+      host,
+      troubles,
+      offsets: this.#offsetParts(troubles),
+      wantMetadata: () => this.#wantMetadata(),
+      syncMetadata: () => this.#syncMetadata(),
+      task: (work) => this.#task(work),
+      fail: (failure) => this.#fail(failure),
+    });
+    this.#running = { host, reader, troubles };
+    return new Promise((resolve, reject) => {
+      this.#end = { resolve, reject };
+      if (this.#closed) resolve();
+      else this.#task(this.#start(troubles));
+    });
+  }
+
+  seek(stream: number, position: bigint, attempt: number): void {
+    this.#running?.reader.seek(stream, position, attempt);
+  }
+
+  async acknowledge(marks: readonly AckMark[]): Promise<void> {
+    const reader = this.#running?.reader;
+    if (this.#committer === null || reader === undefined) return;
+    const commits = marks.flatMap(({ stream, next }) => {
+      const p = reader.get(stream);
+      if (p === null) return [];
+      const { topic, partition, topicId } = p;
+      return [{ topic, partition, topicId, next, leaderEpoch: p.epochBefore(next) }];
+    });
+    if (commits.length === 0) return;
+    try {
+      await this.#committer.commit(commits, this.#client.life);
+    } catch (e) {
+      const failure = asFailure(e);
+      if (failure.code === "kafka.group_denied" || failure.code === "kafka.topic_denied") this.#fail(failure);
+      throw failure;
+    }
+  }
+
+  pause(): void {
+    this.#running?.reader.stop();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.pause();
+    this.#client.close();
+    this.#wakeMetadata?.();
+    while (this.#tasks.size > 0) await Promise.allSettled([...this.#tasks]);
+    this.#end?.resolve();
+  }
+
+  async #start(troubles: Troubles): Promise<void> {
+    const signal = this.#client.life;
+    const parts = this.#offsetParts(troubles);
+    const first = await firstContact(this.#s, parts, signal);
+    await awaitTopics(this.#s, parts, first, signal);
+    await this.#beginNew(new Set(), this.#p.clock.monotonic() + this.#s.connectTimeoutMs);
+    if (this.#begun.size === 0) throw unreachable(this.#s, troubles.last);
+    this.#phase = "running";
+    troubles.clear("start");
+    this.#now.reader.follow();
+    await this.#keepMetadata(signal);
+  }
+
+  /** Metadata at an interval, or soon after somebody asked; ends at the close only. */
+  async #keepMetadata(signal: AbortSignal): Promise<void> {
+    const { troubles } = this.#now;
+    const backoff = new Backoff(this.#p.chance);
+    while (!signal.aborted) {
+      if (!this.#metadataWanted) await this.#idle(this.#s.metadataRefreshMs);
+      this.#metadataWanted = false;
+      let pause = METADATA_PAUSE_MS;
+      try {
+        await this.#syncMetadata();
+        troubles.clear("metadata");
+        backoff.reset();
+      } catch (e) {
+        const failure = asFailure(e);
+        if (signal.aborted) return;
+        if (!isWorthAnotherTry(failure, "running")) throw failure;
+        troubles.report("metadata", failure);
+        this.#metadataWanted = true;
+        pause = backoff.next();
+      }
+      await sleep(this.#p.clock, pause, signal).catch(() => {});
+    }
+  }
+
+  /** For `ms`, or until somebody wants metadata. */
+  async #idle(ms: number): Promise<void> {
+    const wait = new AbortController();
+    this.#wakeMetadata = () => wait.abort();
+    if (this.#closed) wait.abort();
+    await sleep(this.#p.clock, ms, wait.signal).catch(() => {});
+    this.#wakeMetadata = null;
+  }
+
+  #wantMetadata(): void {
+    this.#metadataWanted = true;
+    this.#wakeMetadata?.();
+  }
+
+  #syncMetadata(): Promise<void> {
+    const mine = this.#digesting.then(async () => {
+      const { errors } = await this.#client.refresh(this.#s.topics, this.#client.life);
+      await this.#digest(errors);
+    });
+    this.#digesting = mine.catch(() => {});
+    return mine;
+  }
+
+  async #digest(errors: ReadonlyMap<string, number>): Promise<void> {
+    const { reader, troubles } = this.#now;
+    refuseTopics(errors);
+    for (const [topic, code] of errors) {
+      troubles.report(`topic ${topic}`, brokerFailure(code, `Metadata of topic ${topic}`, topic));
+    }
+    const fresh = new Set<string>();
+    for (const p of reader.living()) {
+      if (!errors.has(p.topic)) troubles.clear(`topic ${p.topic}`);
+      const id = this.#client.metadata.idOf(p.topic);
+      if (p.topicId === id || p.topicId === ZERO_UUID || id === ZERO_UUID) continue;
+      if (this.#s.onRecreated === "fail") throw recreated(p.topic, p.topicId, id);
+      fresh.add(p.topic);
+      reader.retire(p);
+      this.#begun.delete(p.name);
+    }
+    // One pass: what has no leader now is asked for again with the next metadata.
+    if (!reader.stopped.aborted) await this.#beginNew(fresh, this.#p.clock.monotonic());
+    reader.follow();
+  }
+
+  /** Begins partitions that are known now and were not before, as far as the brokers answer by the deadline. */
+  async #beginNew(fresh: ReadonlySet<string>, deadline: number): Promise<void> {
+    const { host, troubles } = this.#now;
+    const parts = this.#offsetParts(troubles);
+    const open = knownPartitions(this.#s, parts).filter((p) => !this.#begun.has(keyOf(p.topic, p.partition)));
+    if (open.length === 0) return;
+    const facts = await gatherFacts(this.#s, parts, open, fresh, deadline, this.#client.life);
+    if (facts.length < open.length) this.#wantMetadata();
+    if (facts.length === 0) return;
+    const starts = await host.begin(facts.map((f) => f.found));
+    const byName = new Map(facts.map((f) => [keyOf(f.found.topic, f.found.partition), f]));
+    for (const start of starts) this.#add(start, byName.get(keyOf(start.id.topic, start.id.partition)));
+  }
+
+  #add(start: StreamStart, facts: Facts | undefined): void {
+    const { host, reader } = this.#now;
+    const { stream, lane, position, attempt } = start;
+    if (facts === undefined) throw new Failure("internal.bug", `stream ${stream} was begun but never found`);
+    const { found, committed } = facts;
+    const p = new Partition({
+      topic: found.topic,
+      partition: found.partition,
+      topicId: found.topicId ?? ZERO_UUID,
+      stream,
+      lane,
+      position,
+      attempt,
+      maxBytes: this.#s.partitionMaxBytes,
+      epoch: committed !== null && committed.offset === position ? committed.leaderEpoch : -1,
+    });
+    this.#begun.add(p.name);
+    reader.add(p);
+    host.watermark(stream, found.latest, found.earliest);
+  }
+
+  get #now() {
+    if (this.#running === null) throw new Failure("internal.bug", "the source does not run yet");
+    return this.#running;
+  }
+
+  #offsetParts(troubles: Troubles): OffsetParts {
+    return {
+      ...this.#p,
+      client: this.#client,
+      topics: this.#s.topics,
+      phase: () => this.#phase,
+      troubled: (f) => troubles.report(this.#phase === "starting" ? "start" : "metadata", f),
+    };
+  }
+
+  /** Background work: its failure is the source's, unless everything is ending anyway. */
+  #task(work: Promise<void>): void {
+    const task: Promise<void> = work
+      .catch((e) => {
+        if (!this.#closed) this.#fail(asFailure(e));
+      })
+      .finally(() => this.#tasks.delete(task));
+    this.#tasks.add(task);
+  }
+
+  #fail(failure: Failure): void {
+    this.pause();
+    this.#end?.reject(failure);
+  }
+}
+
+export function createKafkaSource(
+  options: Resolved<KafkaSourceOptions>,
+  version: string,
+  parts: ClientParts,
+): Source {
+  return new KafkaSource(kafkaSettings(options, version), parts);
+}

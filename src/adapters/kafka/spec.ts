@@ -1,0 +1,227 @@
+/** `[source] type = "kafka"`: every option of the Kafka source, declared once. */
+import * as z from "zod";
+import {
+  byteSize,
+  durationMs,
+  hostPort,
+  MIB,
+  pemText,
+  secretString,
+} from "../../core/config/option-types.ts";
+import { SASL_MECHANISMS } from "../../core/sasl/mechanism.ts";
+
+/** Kafka's own rule for topic names; `.` and `..` are not allowed either. */
+const TOPIC = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}$/;
+const topicName = () =>
+  z.string().regex(TOPIC).meta({ allowed: "a topic name: 1 to 249 of A-Z, a-z, 0-9, '.', '_' and '-'" });
+
+const PARTITIONS_ALLOWED = "a list of partition numbers for each topic, each number once";
+
+const start = z
+  .union([
+    z.enum(["earliest", "latest"]),
+    z.strictObject({
+      timestamp: z.union([z.int().min(0), z.iso.datetime({ offset: true })]),
+    }),
+  ])
+  .transform((v): "earliest" | "latest" | { readonly timestamp: number } => {
+    if (typeof v === "string") return v;
+    const { timestamp } = v;
+    return { timestamp: typeof timestamp === "number" ? timestamp : Date.parse(timestamp) };
+  })
+  .meta({
+    allowed: `"earliest", "latest", or { timestamp = "2026-01-31T00:00:00Z" } (or milliseconds since 1970)`,
+  });
+
+const tls = z
+  .strictObject({
+    enabled: z
+      .boolean()
+      .default(true)
+      .describe("Speak TLS with the brokers.")
+      .meta({ why: "Writing the section means wanting it; false turns it off without deleting it." }),
+    ca: pemText()
+      .optional()
+      .describe("Certificates of the authorities that may have signed the brokers' certificates, PEM.")
+      .meta({
+        examples: [{ file: "/etc/twg/ca.crt" }],
+        why: "Without it: the authorities that the system trusts.",
+      }),
+    cert: pemText()
+      .optional()
+      .describe("Our certificate with its chain, PEM, for brokers that ask for one.")
+      .meta({ examples: [{ file: "/etc/twg/client.crt" }] }),
+    key: pemText()
+      .optional()
+      .describe("Private key of `cert`, PEM.")
+      .meta({ examples: [{ secret: "kafka-client-key" }] }),
+    server_name: z
+      .string()
+      .min(1)
+      .max(253)
+      .optional()
+      .describe("Name that the brokers' certificates must hold, where it is not the host that is dialled.")
+      .meta({ examples: ["kafka.internal"] }),
+  })
+  .superRefine((o, ctx) => {
+    if ((o.cert === undefined) === (o.key === undefined)) return;
+    ctx.addIssue({
+      code: "custom",
+      path: [o.cert === undefined ? "cert" : "key"],
+      message: "`cert` and `key` go together",
+      params: { code: "config.conflict", allowed: "both `cert` and `key`, or neither" },
+    });
+  });
+
+const sasl = z.strictObject({
+  mechanism: z
+    .enum(SASL_MECHANISMS)
+    .describe("How to log in; the listener must offer it.")
+    .meta({ examples: ["SCRAM-SHA-512"] }),
+  username: secretString()
+    .describe("User name.")
+    .meta({ examples: ["twg"] }),
+  password: secretString()
+    .describe("Password.")
+    .meta({ examples: [{ secret: "kafka-password" }] }),
+});
+
+export const kafkaSourceSpec = z
+  .strictObject({
+    bootstrap: z
+      .array(hostPort())
+      .min(1)
+      .describe("Addresses of some brokers; the others are learned from whichever answers first.")
+      .meta({ allowed: `a list of "host:port"`, examples: [["kafka:9092"]] }),
+    topics: z
+      .array(topicName())
+      .min(1)
+      .describe("Topics to read, all their partitions unless `partitions` names some.")
+      .meta({ examples: [["orders"]] }),
+    partitions: z
+      .record(topicName(), z.array(z.int().min(0).max(1_000_000)).min(1))
+      .optional()
+      .describe("For topics of `topics`, the partitions to read. Topics that it leaves out are read whole.")
+      .meta({
+        allowed: PARTITIONS_ALLOWED,
+        examples: [{ orders: [0, 1] }],
+        why: "Without it: all partitions, also those that are added later.",
+      }),
+    group: z
+      .string()
+      .min(1)
+      .max(255)
+      .optional()
+      .describe(
+        "Consumer group to which positions are committed once records are durable, so that Kafka's own tools show the lag.",
+      )
+      .meta({
+        examples: ["twg-orders"],
+        why: "Without it nothing is committed: coverage alone knows where to go on.",
+      }),
+    start: start
+      .default("earliest")
+      .describe("Where to begin a partition for which there is neither a commit of the group nor coverage.")
+      .meta({ examples: ["earliest"], why: "Nothing is left out unless somebody says so." }),
+    isolation: z
+      .enum(["read_committed", "read_uncommitted"])
+      .default("read_committed")
+      .describe("Whether records of transactions that are open or were aborted are read.")
+      .meta({ why: "What a producer took back must not land." }),
+    tls: tls.optional().describe("TLS. Absent: plain text."),
+    sasl: sasl.optional().describe("Login. Absent: none."),
+    fetch_max_bytes: byteSize({ min: 1024, max: 1024 * MIB })
+      .default(8 * MIB)
+      .describe("Most bytes of one fetch; a single larger batch still passes.")
+      .meta({
+        unit: "bytes",
+        examples: ["8MiB"],
+        why: "Large enough to keep a connection busy, small beside the budget.",
+      }),
+    partition_max_bytes: byteSize({ min: 1024, max: 1024 * MIB })
+      .default(MIB)
+      .describe("Most bytes of one partition in a fetch; grows by itself for a larger batch.")
+      .meta({
+        unit: "bytes",
+        examples: ["1MiB"],
+        why: "Kafka's own default: lets all partitions have their share.",
+      }),
+    fetch_max_wait_ms: durationMs({ min: 0, max: 60_000 })
+      .default(500)
+      .describe("Longest that a broker holds a fetch back while there is nothing to read.")
+      .meta({ unit: "ms", examples: ["500ms"], why: "Kafka's own default." }),
+    connect_timeout_ms: durationMs({ min: 100, max: 3_600_000 })
+      .default(30_000)
+      .describe(
+        "At the start: longest that no broker at all is reached before the job fails. Later outages are waited out.",
+      )
+      .meta({
+        unit: "ms",
+        examples: ["30s"],
+        why: "Survives a broker's restart, yet a wrong address shows soon.",
+      }),
+    topic_wait_ms: durationMs({ min: 0, max: 3_600_000 })
+      .default(10_000)
+      .describe("At the start: longest wait for a topic that the brokers do not know.")
+      .meta({ unit: "ms", examples: ["10s"], why: "A new topic takes moments to spread over a cluster." }),
+    request_timeout_ms: durationMs({ min: 1000, max: 600_000 })
+      .default(30_000)
+      .describe("Longest that an answer may take, apart from the wait that a fetch asks for.")
+      .meta({ unit: "ms", examples: ["30s"], why: "Kafka's own default." }),
+    metadata_refresh_ms: durationMs({ min: 1000, max: 86_400_000 })
+      .default(300_000)
+      .describe("How often to look for new partitions when nothing else asks for metadata.")
+      .meta({ unit: "ms", examples: ["5m"], why: "Kafka's own default." }),
+    on_out_of_range: z
+      .enum(["fail", "earliest", "latest"])
+      .default("fail")
+      .describe(
+        "When retention has removed records that were not read: stop, or record them as lost and go on at the start or the end of the log.",
+      )
+      .meta({ why: "Loss is somebody's decision." }),
+    on_recreated: z
+      .enum(["fail", "new_incarnation"])
+      .default("fail")
+      .describe(
+        "When a topic was deleted and made anew under its name: stop, or read the new one as another stream.",
+      )
+      .meta({ why: "Usually a mistake, and positions of one mean nothing in the other." }),
+    client_id: z
+      .string()
+      .min(1)
+      .max(255)
+      .regex(/^[\x20-\x7e]+$/)
+      .default("twg")
+      .describe("Name under which brokers log us and keep quotas.")
+      .meta({ allowed: "printable ASCII", examples: ["twg"] }),
+    response_max_bytes: byteSize({ min: MIB, max: 2047 * MIB })
+      .default(128 * MIB)
+      .describe("A response larger than this is refused before memory is taken for it.")
+      .meta({
+        unit: "bytes",
+        examples: ["128MiB"],
+        why: "Above any batch that a broker with common settings holds; a broken peer can't take the memory.",
+      }),
+  })
+  .superRefine((o, ctx) => {
+    for (const [topic, partitions] of Object.entries(o.partitions ?? {})) {
+      const repeated = new Set(partitions).size < partitions.length;
+      if (o.topics.includes(topic) && !repeated) continue;
+      ctx.addIssue({
+        code: "custom",
+        path: ["partitions", topic],
+        message: repeated ? "a partition is named twice" : "the topic is not in `topics`",
+        params: { code: "config.conflict", allowed: PARTITIONS_ALLOWED },
+      });
+    }
+    if (new Set(o.topics).size < o.topics.length) {
+      ctx.addIssue({
+        code: "custom",
+        path: ["topics"],
+        message: "a topic is named twice",
+        params: { code: "config.conflict", allowed: "each topic once" },
+      });
+    }
+  });
+
+export type KafkaSourceOptions = z.output<typeof kafkaSourceSpec>;

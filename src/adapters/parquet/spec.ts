@@ -1,0 +1,56 @@
+/** `[[sink]] type = "parquet"`: every option of the Parquet sink, declared once. */
+import * as z from "zod";
+import { byteSize, durationMs, KIB, MIB, wholeNumber } from "../../core/config/option-types.ts";
+import { DEFAULT_METADATA_PREFIX } from "../../core/records/metadata-columns.ts";
+import { TEMPLATE_NAMES, templateProblem } from "./template.ts";
+
+export const parquetSinkSpec = z.strictObject({
+  path: z
+    .string()
+    .min(1)
+    .superRefine((path, ctx) => {
+      const problem = templateProblem(path);
+      if (problem === null) return;
+      ctx.addIssue({ code: "custom", message: problem, params: { code: "config.range" } });
+    })
+    .describe(
+      "Folder of the files. Parts in braces are filled in for each record: {topic}, {partition}, {date} and {hour} (of the record's timestamp, UTC), {pipeline}. What stands before the first of them is the root: coverage and staged files live there, in `_twg`.",
+    )
+    .meta({
+      allowed: `a folder path, in which only ${TEMPLATE_NAMES.map((n) => `{${n}}`).join(", ")} may stand in braces`,
+      examples: ["/data/raw/{topic}/{date}"],
+    }),
+  roll_bytes: byteSize({ min: 64 * KIB, max: 64 * 1024 * MIB })
+    .default(256 * MIB)
+    .describe("A file is closed when it has reached this size.")
+    .meta({ unit: "bytes", examples: ["256MiB"], why: "Large enough for scans, small enough to be read whole." }),
+  roll_interval_ms: durationMs({ min: 50, max: 86_400_000 })
+    .default(10_000)
+    .describe("Files are closed, published and acknowledged at the latest after this time.")
+    .meta({ unit: "ms", examples: ["10s"], why: "Bounds what a crash makes us read again." }),
+  row_group_bytes: byteSize({ min: 64 * KIB, max: 1024 * MIB })
+    .default(64 * MIB)
+    .describe("Raw bytes of a row group. Its compressed pages are held in memory until it is complete.")
+    .meta({ unit: "bytes", examples: ["64MiB"], why: "A reader's unit of work; some 12 MB compressed." }),
+  compression: z
+    .enum(["zstd", "none"])
+    .default("zstd")
+    .describe("Compression of the pages.")
+    .meta({ why: "Read by everything, and five times smaller for JSON." }),
+  compression_level: wholeNumber({ min: 1, max: 19 })
+    .default(1)
+    .describe("Level of zstd. Higher is smaller and slower.")
+    .meta({ examples: [1], why: "Level 3 costs a quarter more time for one or two percent." }),
+  metadata_prefix: z
+    .string()
+    .regex(/^[a-z_][a-z0-9_]{0,31}$/)
+    .default(DEFAULT_METADATA_PREFIX)
+    .describe("Prefix of the column names. Fixed once files exist.")
+    .meta({ allowed: "1 to 32 of a-z, 0-9 and '_', not beginning with a digit" }),
+  max_open_files: wholeNumber({ min: 1, max: 4096 })
+    .default(64)
+    .describe("Most files that a lane has open; a record for one more makes it close them all first.")
+    .meta({ unit: "files", examples: [64], why: "Each costs up to some MB of memory." }),
+});
+
+export type ParquetSinkOptions = z.output<typeof parquetSinkSpec>;

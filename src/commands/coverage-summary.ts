@@ -1,0 +1,78 @@
+/** What `inspect coverage` shows of a coverage state: per stream what is covered, where holes are, what is lost. */
+import { holes, normalRanges, subtractRanges } from "../core/coverage/ranges.ts";
+import type { CoverageState, StreamState } from "../core/coverage/state.ts";
+import type { LostRange, Range } from "../core/ports/coverage.ts";
+import type { StreamKey } from "../core/records/stream.ts";
+
+export interface StreamSummary {
+  readonly stream: StreamKey;
+  readonly topic: string;
+  readonly incarnation: number;
+  readonly partition: number;
+  readonly generation: number;
+  readonly covered: readonly Range[];
+  /** Between covered ranges, and not lost. */
+  readonly holes: readonly Range[];
+  readonly lost: readonly Omit<LostRange, "stream">[];
+  /** Positions in `covered`; those of holes that compaction left count, too. */
+  readonly positions: bigint;
+}
+
+export interface CoverageSummary {
+  readonly version: number;
+  readonly streams: readonly StreamSummary[];
+  readonly openIntents: number;
+  readonly owners: number;
+  /** Published files that the index knows, with their rows and bytes. */
+  readonly files: number;
+  readonly rows: number;
+  readonly bytes: number;
+}
+
+export function summarizeCoverage(state: CoverageState): CoverageSummary {
+  const streams = [...state.streams].map(([key, s]) => streamSummary(key, s));
+  const sums = { files: 0, rows: 0, bytes: 0 };
+  for (const e of state.index) addTo(sums, { files: e.targets.length, rows: e.rows, bytes: e.bytes });
+  for (const s of state.segments) addTo(sums, s);
+  return {
+    version: state.serial,
+    streams: streams.sort(byTopic),
+    openIntents: state.intents.size,
+    owners: state.owners.length,
+    ...sums,
+  };
+}
+
+interface Sums {
+  files: number;
+  rows: number;
+  bytes: number;
+}
+
+function addTo(sums: Sums, more: Readonly<Sums>): void {
+  sums.files += more.files;
+  sums.rows += more.rows;
+  sums.bytes += more.bytes;
+}
+
+function streamSummary(stream: StreamKey, s: StreamState): StreamSummary {
+  // `transport/cluster/topic/incarnation/partition`; none of them holds a slash.
+  const [, , topic = "", incarnation = "", partition = ""] = stream.split("/");
+  const missing = subtractRanges(holes(s.covered), normalRanges(s.lost));
+  return {
+    stream,
+    topic,
+    incarnation: Number(incarnation),
+    partition: Number(partition),
+    generation: s.generation,
+    covered: s.covered,
+    holes: missing,
+    lost: s.lost,
+    positions: s.covered.reduce((n, r) => n + (r.next - r.from), 0n),
+  };
+}
+
+function byTopic(a: StreamSummary, b: StreamSummary): number {
+  if (a.topic !== b.topic) return a.topic < b.topic ? -1 : 1;
+  return a.incarnation - b.incarnation || a.partition - b.partition;
+}

@@ -1,0 +1,8 @@
+/** Exit codes: 0 done, 1 runtime, 2 configuration (the command line included), 3 environment. */
+import type { FailureKind } from "../core/failure/codes.ts";
+
+const OF_KIND: Readonly<Record<FailureKind, number>> = { runtime: 1, config: 2, environment: 3 };
+
+export function exitCodeOf(failure: { readonly kind: FailureKind }): number {
+  return OF_KIND[failure.kind];
+}

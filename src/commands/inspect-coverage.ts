@@ -1,0 +1,86 @@
+/** `twg inspect coverage`: what has landed, per partition, from the coverage beside the files. Reads only. */
+import { rootOf } from "../adapters/parquet/template.ts";
+import { formatBytes } from "../core/config/option-types.ts";
+import { Failure } from "../core/failure/failure.ts";
+import type { Range } from "../core/ports/coverage.ts";
+import { type Cli, outJson } from "./cli.ts";
+import { loadConfig } from "./config-file.ts";
+import { coverageFolder, coverageFoldersIn, readCoverage } from "./coverage-reader.ts";
+import { type CoverageSummary, type StreamSummary, summarizeCoverage } from "./coverage-summary.ts";
+import { printable, styled } from "./style.ts";
+import { renderTable } from "./table.ts";
+
+export interface InspectCoverageOptions {
+  readonly path: string | undefined;
+  readonly config?: string;
+  readonly json: boolean;
+}
+
+export async function runInspectCoverage(options: InspectCoverageOptions, cli: Cli): Promise<number> {
+  const places: Place[] = [];
+  for (const folder of await foldersOf(options)) {
+    const state = await readCoverage(folder);
+    if (state !== null) places.push({ place: folder, ...summarizeCoverage(state) });
+  }
+  if (options.json) outJson(cli, { places });
+  else if (places.length === 0) cli.out("nothing has landed there yet\n");
+  else cli.out(places.map((p) => placeText(p, places.length > 1, cli.outColour)).join("\n"));
+  return 0;
+}
+
+interface Place extends CoverageSummary {
+  /** Folder of the coverage state. */
+  readonly place: string;
+}
+
+async function foldersOf({ path, config }: InspectCoverageOptions): Promise<string[]> {
+  if (path !== undefined && config === undefined) return coverageFoldersIn(rootOf(path));
+  if (config !== undefined && path === undefined) {
+    const { pipeline, sink } = await loadConfig(config);
+    return [coverageFolder(rootOf(sink.path), pipeline.name, sink.name)];
+  }
+  throw new Failure("cli.usage", "either -c FILE or the folder of a sink is wanted, not both", {
+    at: "twg inspect coverage",
+  });
+}
+
+function placeText(place: Place, named: boolean, colour: boolean): string {
+  const title = named ? `${styled(printable(place.place), "bold", colour)}\n` : "";
+  return title + textOf(place, colour);
+}
+
+function textOf(summary: CoverageSummary, colour: boolean): string {
+  const columns = [
+    { head: "TOPIC" },
+    { head: "PARTITION", align: "right" },
+    { head: "COVERED" },
+    { head: "POSITIONS", align: "right" },
+    { head: "HOLES" },
+    { head: "LOST" },
+  ] as const;
+  const rows = summary.streams.map((s) => [
+    s.incarnation === 0 ? s.topic : `${s.topic} (incarnation ${s.incarnation})`,
+    String(s.partition),
+    spansText(s.covered),
+    String(s.positions),
+    s.holes.length === 0 ? "none" : { text: spansText(s.holes), style: "yellow" as const },
+    lostCell(s),
+  ]);
+  const files = `${summary.files} files, ${summary.rows} rows, ${formatBytes(summary.bytes)}`;
+  const open = summary.openIntents === 0 ? "" : `; ${summary.openIntents} files being published`;
+  return `${renderTable(columns, rows, colour)}${files}${open}\n`;
+}
+
+function lostCell(s: StreamSummary) {
+  if (s.lost.length === 0) return "none";
+  const text = s.lost.map((l) => `${spansText([l])} ${l.reason}`).join(", ");
+  return { text, style: "red" as const };
+}
+
+/** `[0, 500) [600, 700)`, the middle left out of long lists. */
+function spansText(ranges: readonly Range[]): string {
+  if (ranges.length === 0) return "none";
+  const texts = ranges.map((r) => `[${r.from}, ${r.next})`);
+  if (texts.length <= 4) return texts.join(" ");
+  return `${texts.slice(0, 2).join(" ")} and ${texts.length - 3} more, ${texts.at(-1)}`;
+}

@@ -1,0 +1,84 @@
+/** What running a configuration will do, in sentences for `config explain`: topic and text. */
+import { rootOf } from "../adapters/parquet/template.ts";
+import { formatBytes, formatMs } from "../core/config/option-types.ts";
+import { hostPortText } from "../core/config/render.ts";
+import { defaultLanes, LISTEN_OFF } from "../core/config/sections.ts";
+import type { PipelineConfig } from "./config-file.ts";
+import { coverageFolder } from "./coverage-reader.ts";
+
+export type Plan = readonly (readonly [topic: string, text: string])[];
+
+export function planOf(config: PipelineConfig, processors: number): Plan {
+  return [
+    ["source", sourceText(config)],
+    ["start", startText(config)],
+    ["lanes", lanesText(config, processors)],
+    ["memory", memoryText(config)],
+    ["raw", rawText(config)],
+    ["coverage", coverageText(config)],
+    ["delivery", deliveryText(config)],
+    ["recovery", "none: with one sink, which is raw itself, there is nothing to recover"],
+    ["http", httpText(config)],
+  ];
+}
+
+function sourceText({ source }: PipelineConfig): string {
+  const brokers = source.bootstrap.map(hostPortText).join(", ");
+  const tls = source.tls?.enabled === true ? ", TLS" : ", no TLS";
+  const sasl = source.sasl === undefined ? "" : `, SASL ${source.sasl.mechanism}`;
+  const what = source.isolation === "read_committed" ? "committed records only" : "uncommitted records too";
+  return `${source.type} at ${brokers}${tls}${sasl}; topics ${source.topics.join(", ")}; ${what}`;
+}
+
+function startText({ source }: PipelineConfig): string {
+  const at = typeof source.start === "string" ? source.start : new Date(source.start.timestamp).toISOString();
+  if (source.group === undefined) return `where coverage ends; a partition without any begins at ${at}`;
+  return `where the commits of group ${source.group} and coverage end; a partition with neither begins at ${at}`;
+}
+
+function lanesText({ pipeline }: PipelineConfig, processors: number): string {
+  if (pipeline.lanes !== undefined) return `${pipeline.lanes} worker threads, as configured`;
+  return `${defaultLanes(processors)} worker threads: one per processor (${processors} here), at most 4`;
+}
+
+function memoryText({ pipeline }: PipelineConfig): string {
+  const twice = formatBytes(2 * pipeline.max_bytes);
+  return `about base + ${twice} (2 x pipeline.max_bytes), whatever the lag`;
+}
+
+function rawText({ sink }: PipelineConfig): string {
+  const size = formatBytes(sink.roll_bytes);
+  const codec =
+    sink.compression === "none" ? "uncompressed" : `${sink.compression} level ${sink.compression_level}`;
+  const closed = `a file is closed at ${size} or after ${formatMs(sink.roll_interval_ms)}`;
+  return `${sink.type} files, ${codec}, under ${sink.path}; ${closed}`;
+}
+
+function coverageText({ pipeline, sink }: PipelineConfig): string {
+  const folder = coverageFolder(rootOf(sink.path), pipeline.name, sink.name);
+  return (
+    `in ${folder}, beside the files: whoever has the files has the record of what they hold, ` +
+    "and losing this machine's state_dir loses nothing"
+  );
+}
+
+function deliveryText({ source }: PipelineConfig): string {
+  const acknowledged =
+    source.group === undefined
+      ? "no offsets are committed"
+      : `offsets are committed to group ${source.group} last`;
+  return (
+    "two-phase, every record exactly once: a file is durable under a temporary name, its intent is recorded, " +
+    `it is renamed, its positions are covered; ${acknowledged}`
+  );
+}
+
+function httpText({ observability }: PipelineConfig): string {
+  if (observability.listen === LISTEN_OFF) return "off";
+  const guards = [
+    observability.tls === undefined ? "" : "TLS",
+    observability.token === undefined ? "" : "bearer token",
+  ];
+  const guarded = guards.filter((g) => g !== "").join(" and ");
+  return `/live /ready /health /metrics at ${observability.listen}${guarded === "" ? "" : `, ${guarded}`}`;
+}

@@ -1,0 +1,242 @@
+/**
+ * The command line: names, options, help. What a command does is loaded only when it runs, so that
+ * `twg --version` pays for nothing but this file.
+ */
+import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
+import type { Cli } from "./cli.ts";
+import { reportFailure } from "./report.ts";
+import { VERSION } from "./version.ts";
+
+export interface StreamOptions {
+  readonly config: string;
+  readonly acceptGap: boolean;
+  readonly logFormat: "json" | "text";
+}
+
+/** What stands behind the commands; tests put others in. Each gives the exit code. */
+export interface Handlers {
+  stream(options: StreamOptions, cli: Cli): Promise<number>;
+}
+
+const HANDLERS: Handlers = {
+  stream: async (options, cli) => (await import("./stream.ts")).runStream(options, cli),
+};
+
+type Finish = (code: number) => void;
+
+/** `argv` without the program's own name. Never throws; the result is the process's exit code. */
+export async function runCli(
+  argv: readonly string[],
+  cli: Cli,
+  handlers: Handlers = HANDLERS,
+): Promise<number> {
+  let code = 0;
+  const program = buildProgram(cli, handlers, (c) => {
+    code = c;
+  });
+  try {
+    await program.parseAsync(argv, { from: "user" });
+    return code;
+  } catch (e) {
+    if (e instanceof CommanderError) return e.exitCode === 0 ? 0 : 2;
+    return reportFailure(e, cli);
+  }
+}
+
+/** The tree of commands, also read by the reference page and the completion scripts. */
+export function buildProgram(
+  cli: Cli,
+  handlers: Handlers = HANDLERS,
+  finish: Finish = () => undefined,
+): Command {
+  const program = new Command("twg")
+    .description("Lands records in Parquet without losing or doubling one.")
+    .version(VERSION, "-V, --version", "print the version")
+    .helpOption("-h, --help", "print help for the command")
+    .helpCommand("help [command]", "print help for a command")
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => cli.out(text),
+      writeErr: (text) => cli.err(text),
+      outputError: (text, write) => write(text.replace(/^error: /, "error: cli.usage: ")),
+      getOutHasColors: () => cli.outColour,
+      getErrHasColors: () => cli.errColour,
+    })
+    .showHelpAfterError("(--help shows what there is)")
+    .addHelpText("after", PROGRAM_EXAMPLES);
+  addStream(program, cli, handlers, finish);
+  addBatch(program, finish);
+  addConfig(program, cli, finish);
+  addInspect(program, cli, finish);
+  addCompletions(program, cli, finish);
+  return program;
+}
+
+const PROGRAM_EXAMPLES = `
+Examples:
+  twg config init > orders.toml           a commented starter file
+  twg config validate -c orders.toml      every problem of it at once, without network
+  twg stream -c orders.toml               run the pipeline until it is stopped
+  twg inspect coverage -c orders.toml     what has landed, per partition
+
+Exit codes: 0 done, 1 runtime failure, 2 configuration or command line, 3 environment.`;
+
+const configOption = () =>
+  new Option("-c, --config <file>", "the pipeline's TOML file").makeOptionMandatory();
+const jsonOption = () => new Option("--json", "print JSON").default(false, "text");
+
+function examples(...lines: string[]): string {
+  return `\nExample${lines.length > 1 ? "s" : ""}:\n${lines.map((l) => `  ${l}`).join("\n")}`;
+}
+
+function addStream(program: Command, cli: Cli, handlers: Handlers, finish: Finish): void {
+  program
+    .command("stream")
+    .description("Run a pipeline: read the source and land every record, until stopped (SIGTERM drains).")
+    .addOption(configOption())
+    .option(
+      "--accept-gap",
+      "go on where commits are beyond coverage; what is missing is recorded as lost",
+      false,
+    )
+    .addOption(
+      new Option("--log-format <format>", "how logs are written to stderr")
+        .choices(["json", "text"])
+        .default("text"),
+    )
+    .addHelpText(
+      "after",
+      examples("twg stream -c orders.toml", "twg stream -c orders.toml --log-format json 2> orders.log"),
+    )
+    .action(async (options: StreamOptions) => finish(await handlers.stream(options, cli)));
+}
+
+function addBatch(program: Command, finish: Finish): void {
+  program
+    .command("batch")
+    .description("Land a fixed set of files once and end. Not in this version: it says so and exits 2.")
+    .addOption(configOption())
+    .addHelpText("after", examples("twg batch -c import.toml"))
+    .action(async (options: { config: string }) =>
+      finish(await (await import("./batch.ts")).runBatch(options)),
+    );
+}
+
+function addConfig(program: Command, cli: Cli, finish: Finish): void {
+  const config = program.command("config").description("Check, explain and start configuration files.");
+  config
+    .command("validate")
+    .description(
+      "Report every problem of a file with line, path, what was seen and what is allowed. No network.",
+    )
+    .addOption(configOption())
+    .addOption(jsonOption())
+    .addHelpText(
+      "after",
+      examples("twg config validate -c orders.toml", "twg config validate -c orders.toml --json"),
+    )
+    .action(async (options: { config: string; json: boolean }) => {
+      finish(await (await import("./config-validate.ts")).runConfigValidate(options, cli));
+    });
+  config
+    .command("explain")
+    .description(
+      "Print the configuration as it will run, defaults marked and secrets masked, and what will happen.",
+    )
+    .addOption(configOption())
+    .addOption(jsonOption())
+    .addHelpText("after", examples("twg config explain -c orders.toml"))
+    .action(async (options: { config: string; json: boolean }) => {
+      finish(await (await import("./config-explain.ts")).runConfigExplain(options, cli));
+    });
+  config
+    .command("secrets")
+    .description("List the secrets that a file uses and whether they are there. Exits 2 if one is not.")
+    .addOption(configOption())
+    .addOption(jsonOption())
+    .addHelpText(
+      "after",
+      examples(
+        "twg config secrets -c orders.toml",
+        "TWG_SECRET_KAFKA_PASSWORD=... twg config secrets -c orders.toml --json",
+      ),
+    )
+    .action(async (options: { config: string; json: boolean }) => {
+      finish(await (await import("./config-secrets.ts")).runConfigSecrets(options, cli));
+    });
+  config
+    .command("schema")
+    .description("Print the JSON Schema of configuration files, for editors.")
+    .addHelpText("after", examples("twg config schema > twg.schema.json"))
+    .action(async () => finish(await (await import("./config-schema.ts")).runConfigSchema(cli)));
+  config
+    .command("init")
+    .description("Print a commented starter file.")
+    .option("--source <type>", "type of the source", "kafka")
+    .option("--sink <type>", "type of the sink", "parquet")
+    .addHelpText(
+      "after",
+      examples("twg config init > orders.toml", "twg config init --source kafka --sink parquet"),
+    )
+    .action(async (options: { source: string; sink: string }) => {
+      finish(await (await import("./config-init.ts")).runConfigInit(options, cli));
+    });
+}
+
+function addInspect(program: Command, cli: Cli, finish: Finish): void {
+  const inspect = program.command("inspect").description("Look at what has landed. Reads only.");
+  inspect
+    .command("coverage")
+    .description("Show what is covered per partition, with holes, and what is lost.")
+    .argument("[path]", "folder of the sink, instead of -c")
+    .addOption(new Option("-c, --config <file>", "the pipeline's TOML file"))
+    .addOption(jsonOption())
+    .addHelpText(
+      "after",
+      examples("twg inspect coverage -c orders.toml", "twg inspect coverage ./quickstart-data --json"),
+    )
+    .action(async (path: string | undefined, options: { config?: string; json: boolean }) => {
+      finish(await (await import("./inspect-coverage.ts")).runInspectCoverage({ ...options, path }, cli));
+    });
+  inspect
+    .command("parquet")
+    .description("Show rows, spans and metadata of Parquet files, and sample rows.")
+    .argument("<path...>", "files, or folders that are searched for *.parquet")
+    .addOption(jsonOption())
+    .addOption(new Option("--rows <n>", "sample rows to print of each file").default(0).argParser(rowCount))
+    .addHelpText(
+      "after",
+      examples("twg inspect parquet ./quickstart-data", "twg inspect parquet part-1.parquet --rows 5 --json"),
+    )
+    .action(async (paths: string[], options: { json: boolean; rows: number }) => {
+      finish(await (await import("./inspect-parquet.ts")).runInspectParquet({ ...options, paths }, cli));
+    });
+}
+
+/** More than this is not a sample; an engine such as DuckDB reads the files directly. */
+const MAX_SAMPLE = 1000;
+
+function rowCount(text: string): number {
+  const n = /^\d{1,6}$/.test(text) ? Number(text) : Number.NaN;
+  if (n >= 0 && n <= MAX_SAMPLE) return n;
+  throw new InvalidArgumentError(`--rows takes a whole number of 0 to ${MAX_SAMPLE}.`);
+}
+
+function addCompletions(program: Command, cli: Cli, finish: Finish): void {
+  program
+    .command("completions")
+    .description("Print a completion script for a shell.")
+    .addArgument(program.createArgument("<shell>", "the shell").choices(["bash", "zsh", "fish"]))
+    .addHelpText(
+      "after",
+      examples(
+        "source <(twg completions bash)",
+        "twg completions fish > ~/.config/fish/completions/twg.fish",
+      ),
+    )
+    .action(async (shell: "bash" | "zsh" | "fish") => {
+      const { completionScript } = await import("./completions.ts");
+      cli.out(completionScript(shell, program));
+      finish(0);
+    });
+}

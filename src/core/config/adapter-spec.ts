@@ -1,0 +1,56 @@
+/** What the configuration needs to know of an adapter, and the options that all sources or all sinks share. */
+import * as z from "zod";
+
+export type AdapterKind = "source" | "sink";
+
+export interface AdapterSpec {
+  readonly kind: AdapterKind;
+  /** The value of `type`. */
+  readonly name: string;
+  readonly about: string;
+  /** Its own options; those of `sharedOptions` need not be repeated. */
+  readonly spec: z.ZodObject;
+}
+
+/** Part of file names and metric labels. */
+const SINK_NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/;
+
+const sinkShared = {
+  name: z
+    .string()
+    .regex(SINK_NAME)
+    .describe("Names the sink in coverage, metrics and messages. Fixed once data was written.")
+    .meta({
+      allowed: "1 to 63 of a-z, 0-9, '-' and '_', beginning with a letter or digit",
+      examples: ["raw"],
+    }),
+  receives: z
+    .literal("raw")
+    .default("raw")
+    .describe("What the sink gets: the raw records as they came.")
+    .meta({ why: "The raw lane is what this version has." }),
+  role: z
+    .literal("primary_raw")
+    .default("primary_raw")
+    .describe("The sink whose durable write allows the acknowledgement of the source.")
+    .meta({ why: "The first sink of a pipeline is always that." }),
+};
+
+/** The whole spec of a `[source]` or `[[sink]]` of this type: shared options first, an adapter's own winning. */
+export function fullSpec(adapter: AdapterSpec): z.ZodObject {
+  const type = z.literal(adapter.name).describe(`This ${adapter.kind}: ${adapter.about}`);
+  const shared: Record<string, z.ZodType> = adapter.kind === "sink" ? { type, ...sinkShared } : { type };
+  for (const key of Object.keys(adapter.spec.shape)) delete shared[key];
+  // A plain cast: with a shape known only at run time the typed form of the call has nothing to check.
+  return (adapter.spec as z.ZodObject<Record<string, z.ZodType>>).safeExtend(shared as Record<string, never>);
+}
+
+// Type aliases: unlike interfaces they pass as records of options.
+export type SourceShared = { readonly type: string };
+
+export type SinkShared = {
+  readonly type: string;
+  readonly name: string;
+  readonly receives: "raw";
+  readonly role: "primary_raw";
+};

@@ -1,0 +1,41 @@
+/**
+ * Names of the design that this version cannot run. They are refused by name, with the reason: an option that is
+ * silently ignored would be a promise that nobody keeps.
+ */
+
+export const LATER_SECTIONS: ReadonlyMap<string, string> = new Map([
+  ["decode", "decoding of payloads is not in this version: records land raw"],
+  ["contract", "data contracts are not in this version"],
+  ["dq", "data quality rules are not in this version"],
+  ["transform", "SQL transforms are not in this version"],
+  ["sub_transform", "SQL transforms are not in this version"],
+  ["dlq", "dead letters are not in this version: raw records are never rejected"],
+  ["dedup", "content deduplication is not in this version; every position still lands exactly once"],
+  ["catalog", "table catalogs are not in this version"],
+  ["recovery", "recovery of secondary sinks is not in this version"],
+]);
+
+/** Options of sections that exist, by path without indexes. */
+export const LATER_OPTIONS: ReadonlyMap<string, string> = new Map([
+  ["source.topics_pattern", "patterns need topic discovery, which a later version has; name the topics"],
+  ["observability.otlp", "telemetry by OTLP is not in this version; /metrics is"],
+]);
+
+export const LATER_SOURCES: readonly string[] = ["pulsar", "files", "flight", "arrow_ipc", "delta_sharing"];
+export const LATER_SINKS: readonly string[] = [
+  "iceberg",
+  "postgres",
+  "flight",
+  "arrow_ipc",
+  "zerobus",
+  "delta",
+];
+
+/** Values of `receives` and `role` that need decoded lanes or a second sink. */
+export const LATER_RECEIVES =
+  "only raw records can be received in this version (no decode, rejects or audit yet)";
+export const LATER_ROLE =
+  "the one sink of this version is the primary raw sink; other roles need a second sink";
+
+export const SECOND_SINK =
+  "a second sink needs recovery of its gaps, which comes with a later version; without it a gap would be lost silently";

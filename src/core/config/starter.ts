@@ -1,0 +1,61 @@
+/** The starter file of `twg config init`: what is required with an example, all else commented out with its default. */
+import { type AdapterSpec, fullSpec } from "./adapter-spec.ts";
+import { SECTIONS } from "./check.ts";
+import { tomlKey, tomlValue } from "./render.ts";
+import { adapterOptions, type OptionDoc, optionsOf } from "./schema-walk.ts";
+
+export function starterFile(source: AdapterSpec, sink: AdapterSpec): string {
+  const sections = Object.entries(SECTIONS).map(([name, spec]) =>
+    section(`[${name}]`, name, optionsOf(spec)),
+  );
+  const [pipeline = "", ...others] = sections;
+  return [
+    "# A pipeline of twg. Check it with `twg config validate -c FILE`, see all that it does with `twg config explain`.\n" +
+      '# A secret is a whole value: password = { secret = "kafka-password" }.\n',
+    pipeline,
+    section("[source]", "source", adapterOptions(fullSpec(source))),
+    section("[[sink]]", "sink", adapterOptions(fullSpec(sink))),
+    ...others.map((s) => commentedIfIdle(s)),
+  ].join("\n");
+}
+
+/** A section with nothing set would be an empty table; its header goes behind a comment as well. */
+function commentedIfIdle(text: string): string {
+  const set = text.split("\n").some((line) => line !== "" && !line.startsWith("#") && !line.startsWith("["));
+  return set ? text : text.replace(/^\[/, "# [");
+}
+
+function section(header: string, name: string, docs: readonly OptionDoc[]): string {
+  const flat = docs.filter((d) => d.options.length === 0);
+  const inner = docs.filter((d) => d.options.length > 0);
+  return [
+    `${header}\n`,
+    ...flat.map(option),
+    ...inner.map(
+      (d) => `\n${comment(`${d.meta.description ?? ""}`)}# [${name}.${tomlKey(d.key)}]\n${commented(d)}`,
+    ),
+  ].join("");
+}
+
+function option(d: OptionDoc): string {
+  const line = `${tomlKey(d.key)} = ${exampleOf(d)}`;
+  return `${comment(d.meta.description ?? "")}${d.required ? line : `# ${line}`}\n`;
+}
+
+function commented(table: OptionDoc): string {
+  return table.options.map((d) => `# ${tomlKey(d.key)} = ${exampleOf(d)}\n`).join("");
+}
+
+function comment(text: string): string {
+  return text === "" ? "" : `# ${text.replaceAll("\n", " ")}\n`;
+}
+
+/** The default where there is one, else the first example, else something that the check will ask about. */
+export function exampleOf(d: OptionDoc): string {
+  const unit = d.meta.unit ?? "";
+  if (d.fallback !== undefined) return tomlValue(d.fallback, unit);
+  const example = d.meta.examples?.[0];
+  if (example !== undefined) return tomlValue(example, unit);
+  const literal = /^"[^"]*"/.exec(d.allowed)?.[0];
+  return literal ?? '"CHANGE-ME"';
+}

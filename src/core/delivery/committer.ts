@@ -1,0 +1,176 @@
+/**
+ * Brings sealed sets to their end: intent, publish, cover, in this order, each after the one before is durable.
+ * One round is under way at a time; sets that come meanwhile go together in the next. An outage is waited out.
+ */
+import { settleIntent } from "../coverage/settle.ts";
+import { asFailure, Failure } from "../failure/failure.ts";
+import type { Authority, CoverageStore, IntendResult, Intent } from "../ports/coverage.ts";
+import type { SealedSet } from "../ports/lane.ts";
+import type { ObjectStore } from "../ports/object-store.ts";
+import type { Observer } from "../ports/observer.ts";
+import type { Span } from "../records/stream.ts";
+import { type Clock, sleep } from "../time/clock.ts";
+import type { CrashHook } from "./crash-points.ts";
+
+export interface CommitListener {
+  /** Published and covered: the source may be told. In the order of submission. */
+  committed(id: string, spans: readonly Span[]): void;
+  /** Nothing of the set is or can become visible; its spans must be read again, if they are still ours. */
+  refused(id: string, lane: number, reason: string, detail: string): void;
+  /** Something that does not pass ends the work. */
+  failed(failure: Failure): void;
+  /** An outage (null: over). Nothing is lost meanwhile. */
+  trouble(failure: Failure | null): void;
+}
+
+export interface CommitterParts {
+  readonly sink: string;
+  readonly coverage: CoverageStore;
+  readonly objects: ObjectStore;
+  readonly clock: Clock;
+  readonly observer: Observer;
+  readonly listener: CommitListener;
+  readonly hook?: CrashHook;
+}
+
+interface Work {
+  readonly set: SealedSet;
+  readonly intent: Intent;
+  readonly submittedAt: number;
+}
+
+/** First and longest pause between two tries during an outage, ms. */
+const RETRY_FIRST_MS = 100;
+const RETRY_LONGEST_MS = 5_000;
+
+export class Committer {
+  readonly #p: CommitterParts;
+  #waiting: Work[] = [];
+  #busy: Promise<void> | null = null;
+  readonly #life = new AbortController();
+
+  constructor(parts: CommitterParts) {
+    this.#p = parts;
+  }
+
+  submit(set: SealedSet, authorities: readonly Authority[]): void {
+    const { id, targets, spans, rows, bytes } = set;
+    const intent: Intent = { id, targets, spans, authorities, rows, bytes };
+    this.#waiting.push({ set, intent, submittedAt: this.#p.clock.monotonic() });
+    this.#busy ??= this.#rounds().finally(() => {
+      this.#busy = null;
+    });
+  }
+
+  /** Resolves when nothing is waiting or under way. */
+  async idle(): Promise<void> {
+    while (this.#busy !== null) await this.#busy;
+  }
+
+  /** A set that became void before it was submitted: its staged objects go. What can't be removed is swept later. */
+  discard(set: SealedSet): void {
+    for (const t of set.targets) void this.#p.objects.discard(t).catch(() => {});
+  }
+
+  close(): void {
+    this.#life.abort(new Failure("internal.cancelled", "the committer was closed"));
+    this.#waiting = [];
+  }
+
+  async #rounds(): Promise<void> {
+    try {
+      while (this.#waiting.length > 0 && !this.#life.signal.aborted) {
+        const round = this.#waiting;
+        this.#waiting = [];
+        await this.#round(round);
+      }
+    } catch (e) {
+      if (!this.#life.signal.aborted) this.#p.listener.failed(asFailure(e));
+    }
+  }
+
+  async #round(round: readonly Work[]): Promise<void> {
+    await this.#p.hook?.("before_intend");
+    const answers = await this.#retrying(() => this.#p.coverage.intend(round.map((w) => w.intent)));
+    const open: Work[] = [];
+    for (const [i, w] of round.entries()) {
+      const answer = answers[i];
+      if (answer?.ok) open.push(w);
+      else await this.#refuse(w, answer);
+    }
+    if (open.length === 0) return;
+    await this.#p.hook?.("after_intend");
+    for (const w of open) this.#tell("set.intended", w);
+    const published: Work[] = [];
+    for (const w of open) if (await this.#publish(w)) published.push(w);
+    await this.#p.hook?.("before_cover");
+    const covered = await this.#retrying(() => this.#p.coverage.cover(published.map((w) => w.intent.id)));
+    await this.#p.hook?.("after_cover");
+    for (const [i, w] of published.entries()) {
+      const answer = covered[i];
+      if (answer?.ok) {
+        this.#tell("set.covered", w);
+        this.#p.listener.committed(w.intent.id, w.intent.spans);
+      } else this.#p.listener.refused(w.intent.id, w.set.lane, answer?.reason ?? "gone", answer?.detail ?? "no answer");
+    }
+  }
+
+  /** False: its staged objects were gone, and the intent was given up. */
+  async #publish(w: Work): Promise<boolean> {
+    try {
+      for (const target of w.intent.targets) {
+        await this.#retrying(() => this.#p.objects.publish(target));
+        await this.#p.hook?.("after_publish_one");
+      }
+    } catch (e) {
+      const failure = asFailure(e);
+      if (failure.code !== "store.absent") throw failure;
+      const outcome = await this.#retrying(() => settleIntent(this.#p.objects, w.intent));
+      if (outcome === "discarded") {
+        await this.#retrying(() => this.#p.coverage.settle(w.intent.id, "abandoned"));
+        this.#p.listener.refused(w.intent.id, w.set.lane, "gone", failure.message);
+        return false;
+      }
+    }
+    this.#tell("set.published", w);
+    return true;
+  }
+
+  async #refuse(w: Work, answer: IntendResult | undefined): Promise<void> {
+    this.discard(w.set);
+    const reason = answer === undefined || answer.ok ? "gone" : answer.reason;
+    const detail = answer === undefined || answer.ok ? "no answer" : answer.detail;
+    this.#p.listener.refused(w.intent.id, w.set.lane, reason, detail);
+  }
+
+  #tell(e: "set.intended" | "set.published" | "set.covered", w: Work): void {
+    const { id, rows, bytes, targets } = w.intent;
+    const ms = this.#p.clock.monotonic() - w.submittedAt;
+    const step = { sink: this.#p.sink, id, rows, bytes, files: targets.length, ms };
+    this.#p.observer.emit(e === "set.covered" ? { e, ...step, endToEndMs: ms } : { e, ...step });
+  }
+
+  async #retrying<T>(fn: () => Promise<T>): Promise<T> {
+    let troubled = false;
+    for (let pause = RETRY_FIRST_MS; ; pause = Math.min(2 * pause, RETRY_LONGEST_MS)) {
+      this.#life.signal.throwIfAborted();
+      try {
+        const value = await fn();
+        if (troubled) this.#p.listener.trouble(null);
+        return value;
+      } catch (e) {
+        const failure = asFailure(e);
+        if (!passes(failure)) throw failure;
+        troubled = true;
+        this.#p.listener.trouble(failure);
+        await sleep(this.#p.clock, pause, this.#life.signal);
+      }
+    }
+  }
+}
+
+/** Whether waiting may help: an outage, or something around us (rights, space) that people mend while we run. */
+function passes(failure: Failure): boolean {
+  if (failure.code === "coverage.fenced" || failure.code === "coverage.newer_version") return false;
+  return failure.retry || failure.kind === "environment";
+}

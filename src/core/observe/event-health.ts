@@ -1,0 +1,66 @@
+/** Which event changes which part of the health tree. An event that is absent changes none. */
+import type { FailureWire } from "../failure/failure.ts";
+import type { EventName, EventOf, TwgEvent } from "./events.ts";
+import type { HealthTree } from "./health.ts";
+
+/** Where a sink hangs: only the primary raw sink gates readiness. */
+export interface HealthRoles {
+  readonly primaryRaw: string;
+}
+
+type Rows = { readonly [K in EventName]?: (h: HealthTree, e: EventOf<K>, roles: HealthRoles) => void };
+
+const why = (f: FailureWire): string => (f.at === null ? f.message : `${f.message} (at ${f.at})`);
+
+function sinkFailed(h: HealthTree, sink: string, f: FailureWire, roles: HealthRoles): void {
+  if (sink === roles.primaryRaw) h.failed("primary_raw", f.code, why(f));
+  else h.failed("sinks", f.code, why(f), sink);
+}
+
+function sinkOk(h: HealthTree, sink: string, roles: HealthRoles): void {
+  if (sink === roles.primaryRaw) h.ok("primary_raw");
+  else h.ok("sinks", sink);
+}
+
+const ROWS: Rows = {
+  "pipeline.started": (h) => {
+    for (const part of ["pipeline", "primary_raw", "coverage"] as const) h.ok(part);
+  },
+  "pipeline.stopping": (h, e) => h.degraded("pipeline", "draining", e.reason),
+  "pipeline.stopped": (h, e) => h.failed("pipeline", "stopped", e.reason),
+  failure: (h, e) => h.failed("pipeline", e.failure.code, `${e.scope}: ${why(e.failure)}`),
+
+  "source.healthy": (h) => h.ok("source"),
+  "source.troubled": (h, e) => h.failed("source", e.failure.code, why(e.failure)),
+  "source.acknowledged": (h) => h.ok("committer"),
+  "source.acknowledge_failed": (h, e) => h.degraded("committer", e.failure.code, why(e.failure)),
+
+  "lane.started": (h, e) => h.ok("lanes", String(e.lane)),
+  "lane.restarted": (h, e) => h.ok("lanes", String(e.lane)),
+  "lane.died": (h, e) => h.failed("lanes", e.failure.code, why(e.failure), String(e.lane)),
+
+  "set.covered": (h, e, roles) => {
+    sinkOk(h, e.sink, roles);
+    h.ok("coverage");
+  },
+  "sink.troubled": (h, e, roles) => sinkFailed(h, e.sink, e.failure, roles),
+  "sink.recovered": (h, e, roles) => sinkOk(h, e.sink, roles),
+  "coverage.healthy": (h) => h.ok("coverage"),
+  "coverage.troubled": (h, e) => h.failed("coverage", e.failure.code, why(e.failure)),
+  "coverage.fenced": (h, e) => h.failed("coverage", e.failure.code, why(e.failure)),
+
+  "stall.detected": (h) => h.degraded("progress", "internal.stalled", "work is waiting and nothing moves"),
+  "stall.fatal": (h) =>
+    h.failed(
+      "progress",
+      "internal.stalled",
+      "work is waiting, nothing moves and nothing outside explains it",
+    ),
+  "stall.cleared": (h) => h.ok("progress"),
+};
+
+export function applyHealth(health: HealthTree, event: TwgEvent, roles: HealthRoles): void {
+  // Sound: the row is looked up by the name that selects the event's shape.
+  const row = ROWS[event.e] as ((h: HealthTree, e: TwgEvent, roles: HealthRoles) => void) | undefined;
+  row?.(health, event, roles);
+}

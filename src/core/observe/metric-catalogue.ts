@@ -1,0 +1,131 @@
+/**
+ * Every metric of `twg`, once. Names say nothing of the transport, so dashboards outlive a change of source. What
+ * operators act on may lag and never leads: a sink's records count once they are covered, lag is measured to the
+ * acknowledged position.
+ */
+import type { Registry } from "./metrics.ts";
+
+/** Requests to a broker: a millisecond to a long poll and its time-out. */
+const REQUEST_BOUNDS_S = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
+] as const;
+/** Steps of a set: an fsync to a roll interval of an hour. */
+const SINK_BOUNDS_S = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3600] as const;
+
+const STREAM = ["topic", "partition"] as const;
+
+export type Meters = ReturnType<typeof declareMeters>;
+
+export function declareMeters(r: Registry) {
+  return {
+    pipelineInfo: r.gauge("twg_pipeline_info", "Always 1; the labels say what runs.", [
+      "pipeline",
+      "version",
+    ]),
+    startTime: r.gauge("twg_start_time_seconds", "When the pipeline started, seconds since the epoch."),
+    live: r.gauge("twg_live", "1 if /live answers 200."),
+    ready: r.gauge("twg_ready", "1 if /ready answers 200."),
+    health: r.gauge("twg_health", "State of a part: 0 ok, 1 degraded, 2 failed.", ["part"]),
+    stalled: r.gauge("twg_stalled", "1 while there is work and no progress."),
+    stalls: r.counter("twg_stalls_total", "Times that a stall was detected."),
+    errors: r.counter("twg_errors_total", "Failures by their stable code, retried ones included.", ["code"]),
+
+    sourceRecords: r.counter(
+      "twg_source_records_total",
+      "Positions fetched and handed to a lane. Holes of compaction and control records count, repeats after a rewind too.",
+      STREAM,
+    ),
+    sourceBytes: r.counter("twg_source_bytes_total", "Bytes fetched, as the broker sent them.", STREAM),
+    sourcePosition: r.gauge("twg_source_position", "Next position to fetch.", STREAM),
+    acknowledgedPosition: r.gauge(
+      "twg_acknowledged_position",
+      "Everything below is durable in the primary raw sink and acknowledged to the source.",
+      STREAM,
+    ),
+    endPosition: r.gauge(
+      "twg_source_end_position",
+      "End of the log, as far as this reader may see it.",
+      STREAM,
+    ),
+    lag: r.gauge("twg_source_lag", "End of the log minus the acknowledged position.", STREAM),
+    skipped: r.counter("twg_source_skipped_records_total", "Records that were covered already.", STREAM),
+    lost: r.counter(
+      "twg_source_lost_records_total",
+      "Positions that the source removed before they were read. Not zero is data loss at the source.",
+      STREAM,
+    ),
+    rewinds: r.counter("twg_source_rewinds_total", "Times that reading went back.", STREAM),
+    sourceUp: r.gauge("twg_source_up", "1 if the source is reachable."),
+    acknowledgeFailures: r.counter(
+      "twg_acknowledge_failures_total",
+      "Acknowledgements that the source refused or lost.",
+    ),
+    requests: r.counter("twg_requests_total", "Requests to brokers, by API.", ["api"]),
+    requestErrors: r.counter("twg_request_errors_total", "Requests that failed, by API and error.", [
+      "api",
+      "error",
+    ]),
+    requestSeconds: r.histogram(
+      "twg_request_seconds",
+      "Time to the answer of a broker, by API.",
+      ["api"],
+      REQUEST_BOUNDS_S,
+    ),
+    connections: r.gauge("twg_connections", "Open connections, by purpose.", ["purpose"]),
+    connectionsOpened: r.counter("twg_connections_opened_total", "Connections opened, by purpose.", [
+      "purpose",
+    ]),
+
+    bytesInFlight: r.gauge("twg_bytes_in_flight", "Bytes fetched and not yet given back, by owner (lane).", [
+      "owner",
+    ]),
+    budgetBytes: r.gauge(
+      "twg_budget_bytes",
+      "Configured bound of the bytes in flight of all owners together.",
+    ),
+    budgetExhausted: r.counter("twg_budget_exhausted_total", "Times that an owner had no room left.", [
+      "owner",
+    ]),
+    budgetWait: r.counter("twg_budget_wait_seconds_total", "Time that an owner had no room.", ["owner"]),
+
+    laneRecords: r.counter("twg_lane_records_total", "Records unpacked.", ["lane"]),
+    laneFiltered: r.counter(
+      "twg_lane_filtered_records_total",
+      "Records left out: aborted transactions, or covered already.",
+      ["lane"],
+    ),
+    laneBytes: r.counter("twg_lane_unpacked_bytes_total", "Bytes of records after decompression.", ["lane"]),
+    laneDecode: r.counter("twg_lane_decode_seconds_total", "Time spent unpacking.", ["lane"]),
+    laneWrite: r.counter("twg_lane_write_seconds_total", "Time spent encoding and writing.", ["lane"]),
+    laneHeld: r.gauge("twg_lane_held_bytes", "Memory of the lane's open files.", ["lane"]),
+    laneRestarts: r.counter("twg_lane_restarts_total", "Times that the lane died and was started again.", [
+      "lane",
+    ]),
+
+    sinkRecords: r.counter("twg_sink_records_total", "Records durable and covered in the sink.", ["sink"]),
+    sinkBytes: r.counter("twg_sink_bytes_total", "Bytes of covered files.", ["sink"]),
+    sinkFiles: r.counter("twg_sink_files_total", "Covered files.", ["sink"]),
+    sinkLatency: r.histogram(
+      "twg_sink_latency_seconds",
+      "Time of a step of a set: seal, intend, publish, cover; end_to_end is from arrival to covered.",
+      ["sink", "step"],
+      SINK_BOUNDS_S,
+    ),
+    sinkRefused: r.counter("twg_sink_refused_sets_total", "Sets whose intent was refused.", [
+      "sink",
+      "reason",
+    ]),
+    sinkUp: r.gauge("twg_sink_up", "1 if the sink takes data.", ["sink"]),
+
+    residentBytes: r.gauge("twg_process_resident_bytes", "Resident memory of the process."),
+    cpuSeconds: r.counter("twg_process_cpu_seconds_total", "User and system CPU time of the process."),
+    logSuppressed: r.counter(
+      "twg_log_suppressed_total",
+      "Warnings left out because the same one was just logged.",
+    ),
+    telemetryErrors: r.counter(
+      "twg_telemetry_errors_total",
+      "Faults within telemetry itself. Please report them.",
+    ),
+  };
+}
