@@ -11,6 +11,18 @@ export interface Cli {
   readonly errIsTerminal: boolean;
 }
 
+/** Of `twg stream`. */
+export interface StreamOptions {
+  readonly config: string;
+  readonly acceptGap: boolean;
+  readonly logFormat: "json" | "text";
+  /** The lowest level that is written. */
+  readonly logLevel: Level;
+  readonly logLevel: "debug" | "info" | "warn" | "error";
+  /** End once everything that was there at the start has landed. */
+  readonly untilCaughtUp: boolean;
+}
+
 /** `NO_COLOR` (any value but the empty one) and dumb terminals get none. */
 export function wantsColour(terminal: boolean, environment: Cli["environment"]): boolean {
   const off = environment.NO_COLOR;

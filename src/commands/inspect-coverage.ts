@@ -1,11 +1,12 @@
 /** `twg inspect coverage`: what has landed, per partition, from the coverage beside the files. Reads only. */
+import { coverageFolderOf } from "../adapters/coverage/local.ts";
 import { rootOf } from "../adapters/parquet/template.ts";
 import { formatBytes } from "../core/config/option-types.ts";
 import { Failure } from "../core/failure/failure.ts";
 import type { Range } from "../core/ports/coverage.ts";
 import { type Cli, outJson } from "./cli.ts";
 import { loadConfig } from "./config-file.ts";
-import { coverageFolder, coverageFoldersIn, readCoverage } from "./coverage-reader.ts";
+import { coverageFoldersIn, readCoverage } from "./coverage-reader.ts";
 import { type CoverageSummary, type StreamSummary, summarizeCoverage } from "./coverage-summary.ts";
 import { printable, styled } from "./style.ts";
 import { renderTable } from "./table.ts";
@@ -37,7 +38,7 @@ async function foldersOf({ path, config }: InspectCoverageOptions): Promise<stri
   if (path !== undefined && config === undefined) return coverageFoldersIn(rootOf(path));
   if (config !== undefined && path === undefined) {
     const { pipeline, sink } = await loadConfig(config);
-    return [coverageFolder(rootOf(sink.path), pipeline.name, sink.name)];
+    return [coverageFolderOf(rootOf(sink.path), pipeline.name, sink.name)];
   }
   throw new Failure("cli.usage", "either -c FILE or the folder of a sink is wanted, not both", {
     at: "twg inspect coverage",

@@ -1,10 +1,10 @@
 /** What running a configuration will do, in sentences for `config explain`: topic and text. */
+import { coverageFolderOf } from "../adapters/coverage/local.ts";
 import { rootOf } from "../adapters/parquet/template.ts";
 import { formatBytes, formatMs } from "../core/config/option-types.ts";
 import { hostPortText } from "../core/config/render.ts";
 import { defaultLanes, LISTEN_OFF } from "../core/config/sections.ts";
 import type { PipelineConfig } from "./config-file.ts";
-import { coverageFolder } from "./coverage-reader.ts";
 
 export type Plan = readonly (readonly [topic: string, text: string])[];
 
@@ -55,7 +55,7 @@ function rawText({ sink }: PipelineConfig): string {
 }
 
 function coverageText({ pipeline, sink }: PipelineConfig): string {
-  const folder = coverageFolder(rootOf(sink.path), pipeline.name, sink.name);
+  const folder = coverageFolderOf(rootOf(sink.path), pipeline.name, sink.name);
   return (
     `in ${folder}, beside the files: whoever has the files has the record of what they hold, ` +
     "and losing this machine's state_dir loses nothing"

@@ -3,15 +3,11 @@
  * `twg --version` pays for nothing but this file.
  */
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
-import type { Cli } from "./cli.ts";
+import type { Cli, StreamOptions } from "./cli.ts";
 import { reportFailure } from "./report.ts";
 import { VERSION } from "./version.ts";
 
-export interface StreamOptions {
-  readonly config: string;
-  readonly acceptGap: boolean;
-  readonly logFormat: "json" | "text";
-}
+export type { StreamOptions } from "./cli.ts";
 
 /** What stands behind the commands; tests put others in. Each gives the exit code. */
 export interface Handlers {
@@ -104,6 +100,12 @@ function addStream(program: Command, cli: Cli, handlers: Handlers, finish: Finis
         .choices(["json", "text"])
         .default("text"),
     )
+    .addOption(
+      new Option("--log-level <level>", "least level of what is logged")
+        .choices(["debug", "info", "warn", "error"])
+        .default("info"),
+    )
+    .option("--until-caught-up", "end once everything that was there at the start has landed", false)
     .addHelpText(
       "after",
       examples("twg stream -c orders.toml", "twg stream -c orders.toml --log-format json 2> orders.log"),

@@ -54,7 +54,7 @@ export function placeOf(address: BrokerAddress): string {
 
 export class KafkaClient {
   readonly metadata = new MetadataState();
-  readonly #options: ClientOptions;
+  #options: ClientOptions;
   readonly #parts: ClientParts;
   readonly #life = new AbortController();
   readonly #slots = new Map<string, Slot>();
@@ -71,6 +71,11 @@ export class KafkaClient {
   /** Aborts when the client is closed. */
   get life(): AbortSignal {
     return this.#life.signal;
+  }
+
+  /** Connections that are opened from now on use these options (rotated credentials); open ones go on. */
+  renew(options: ClientOptions): void {
+    this.#options = options;
   }
 
   close(): void {

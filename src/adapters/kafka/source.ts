@@ -96,10 +96,12 @@ export class KafkaSource implements Source {
   #digesting: Promise<void> = Promise.resolve();
   #end: { resolve: () => void; reject: (f: Failure) => void } | null = null;
   #closed = false;
+  #login: Pick<KafkaSourceSettings, "tls" | "sasl">;
 
   constructor(settings: KafkaSourceSettings, parts: ClientParts) {
     this.#s = settings;
     this.#p = parts;
+    this.#login = settings;
     this.#client = new KafkaClient(settings, parts);
     this.#committer =
       settings.group === null ? null : new GroupCommitter({ client: this.#client, ...parts }, settings.group);
@@ -151,6 +153,15 @@ export class KafkaSource implements Source {
       if (failure.code === "kafka.group_denied" || failure.code === "kafka.topic_denied") this.#fail(failure);
       throw failure;
     }
+  }
+
+  /** Rotated credentials: connections that are opened from now on use them. True if they differ. */
+  renew(settings: KafkaSourceSettings): boolean {
+    const { tls, sasl } = settings;
+    const changed = JSON.stringify([tls, sasl]) !== JSON.stringify([this.#login.tls, this.#login.sasl]);
+    this.#login = settings;
+    this.#client.renew({ ...settings });
+    return changed;
   }
 
   pause(): void {

@@ -2,6 +2,7 @@
  * Tells the source what is durable. One acknowledgement is under way at a time; what becomes durable meanwhile
  * goes with the next. A failed one is no loss: the records are safe and the next call carries the same marks.
  */
+import type { CrashHook } from "../delivery/crash-points.ts";
 import type { Ledger } from "../delivery/ledger.ts";
 import { asFailure, toWire } from "../failure/failure.ts";
 import type { Observer } from "../ports/observer.ts";
@@ -16,6 +17,7 @@ export interface AcknowledgerParts {
   readonly source: Source;
   readonly ledger: Ledger;
   readonly observer: Observer;
+  readonly hook?: CrashHook;
 }
 
 export class Acknowledger {
@@ -66,7 +68,9 @@ export class Acknowledger {
     if (marks.length === 0) return true;
     const start = this.#p.clock.monotonic();
     try {
+      await this.#p.hook?.("before_acknowledge");
       await this.#p.source.acknowledge(marks);
+      await this.#p.hook?.("after_acknowledge");
     } catch (e) {
       this.#p.observer.emit({ e: "source.acknowledge_failed", failure: toWire(asFailure(e)) });
       return false;

@@ -7,6 +7,7 @@
  * `#onCommitted` is the only place that lets an acknowledgement go out.
  */
 import type { Committer, CommitListener } from "../delivery/committer.ts";
+import type { CrashHook } from "../delivery/crash-points.ts";
 import type { Ledger } from "../delivery/ledger.ts";
 import { asFailure, Failure, type FailureWire, toWire } from "../failure/failure.ts";
 import type { Authority, CoverageStore } from "../ports/coverage.ts";
@@ -49,6 +50,8 @@ export interface RunnerParts {
   readonly observer: Observer;
   /** Removes staged objects that no open intent names; called once, before the first lane writes. */
   readonly sweep: () => Promise<void>;
+  /** Passed at the named points of delivery. */
+  readonly hook?: CrashHook;
 }
 
 export interface RunSummary {
@@ -244,6 +247,7 @@ export class Runner implements SourceHost, CommitListener {
 
   #onSealed(set: SealedSet): void {
     if (this.#finished) return;
+    void this.#p.hook?.("sealed");
     this.#p.ledger.seal(set.spans);
     const { id, rows, bytes, reason } = set;
     const files = set.targets.length;

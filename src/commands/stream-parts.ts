@@ -1,0 +1,157 @@
+/** Joins a configuration to the adapters: everything that a running pipeline is made of. */
+import { randomBytes } from "node:crypto";
+import { coverageFolderOf, LocalVersionedStore } from "../adapters/coverage/local.ts";
+import { linuxIdentity } from "../adapters/coverage/host-identity.ts";
+import { kafkaSettings } from "../adapters/kafka/settings.ts";
+import { KafkaSource } from "../adapters/kafka/source.ts";
+import { spawnWorkerLane } from "../adapters/lanes/worker-host.ts";
+import { createNet } from "../adapters/net/net.ts";
+import { LocalObjectStore, stagingOf } from "../adapters/object-store/local.ts";
+import { rootOf } from "../adapters/parquet/template.ts";
+import { systemChance } from "../adapters/system/chance.ts";
+import { systemClock } from "../adapters/system/clock.ts";
+import { systemSaslCrypto } from "../adapters/system/sasl-crypto.ts";
+import { defaultLanes } from "../core/config/sections.ts";
+import { CoverageKeeper } from "../core/coverage/keeper.ts";
+import { Budget } from "../core/delivery/budget.ts";
+import { Committer } from "../core/delivery/committer.ts";
+import type { CrashHook } from "../core/delivery/crash-points.ts";
+import { Ledger } from "../core/delivery/ledger.ts";
+import { rateLimit } from "../core/delivery/rate-limit.ts";
+import { SizeEstimate } from "../core/delivery/size-estimate.ts";
+import { Admission } from "../core/pipeline/admission.ts";
+import { BufferPool } from "../core/pipeline/buffer-pool.ts";
+import { Runner } from "../core/pipeline/runner.ts";
+import type { Observer } from "../core/ports/observer.ts";
+import type { LaneConfig } from "../lane.ts";
+import type { ResolvedConfig } from "./config-file.ts";
+import { VERSION } from "./version.ts";
+
+/** Heartbeats that an owner misses before another machine may take its place. */
+const LEASE_BEATS = 5;
+const HEARTBEAT_MS = 3_000;
+/** Shortest time between two writes of the coverage object; a disk bears more than an object store. */
+const COVERAGE_INTERVAL_MS = 20;
+/** Above the largest batch that a broker takes with any sane setting. */
+const MAX_DECOMPRESSED_BYTES = 512 * 1024 * 1024;
+
+export interface StreamFlags {
+  readonly acceptGap: boolean;
+  readonly untilCaughtUp: boolean;
+}
+
+export interface StreamParts {
+  readonly runner: Runner;
+  readonly source: KafkaSource;
+  readonly budget: Budget;
+  readonly lanes: number;
+  /** Proves that the sink can be written, before anything is fetched. */
+  prepare(): Promise<void>;
+  /** Takes over secrets that were read again. True if any that matters to connections changed. */
+  renew(config: ResolvedConfig): boolean;
+}
+
+export function lanesOf(config: ResolvedConfig): number {
+  return config.pipeline.lanes ?? defaultLanes(navigator.hardwareConcurrency);
+}
+
+export function buildStream(
+  config: ResolvedConfig,
+  flags: StreamFlags,
+  observer: Observer,
+  hook: CrashHook | null,
+): StreamParts {
+  const { pipeline, source: from, sink } = config;
+  const instance = randomBytes(4).toString("hex");
+  const root = rootOf(sink.path);
+  const staging = stagingOf(root, pipeline.name, sink.name);
+  const store = new LocalObjectStore({ root, staging, instance });
+  const lanes = lanesOf(config);
+  const hooked = hook === null ? {} : { hook };
+  const coverage = new CoverageKeeper(
+    { instance, leaseMs: LEASE_BEATS * HEARTBEAT_MS, minIntervalMs: COVERAGE_INTERVAL_MS },
+    {
+      versions: new LocalVersionedStore(coverageFolderOf(root, pipeline.name, sink.name)),
+      objects: store,
+      clock: systemClock,
+      host: linuxIdentity(),
+    },
+  );
+  const source = new KafkaSource(kafkaSettings(from, VERSION), {
+    net: createNet(systemClock),
+    clock: systemClock,
+    chance: systemChance,
+    crypto: systemSaslCrypto,
+  });
+  const budget = new Budget({ maxBytes: pipeline.max_bytes, owners: Array.from({ length: lanes }, (_, i) => i) });
+  const { max_records_per_s: records, max_bytes_per_s: bytes } = pipeline;
+  const limit = rateLimit(systemClock, {
+    ...(records === undefined ? {} : { recordsPerSecond: records }),
+    ...(bytes === undefined ? {} : { bytesPerSecond: bytes }),
+  });
+  const estimate = new SizeEstimate(pipeline.record_size_est_bytes);
+  const runner = new Runner(
+    {
+      sink: sink.name,
+      lanes,
+      rules: {
+        start: typeof from.start === "string" ? from.start : "timestamp",
+        acceptGap: flags.acceptGap,
+        retention: from.on_out_of_range === "fail" ? "fail" : "skip",
+        onRecreated: from.on_recreated,
+      },
+      untilCaughtUp: flags.untilCaughtUp,
+      heartbeatMs: HEARTBEAT_MS,
+      drainMs: pipeline.drain_ms,
+    },
+    {
+      clock: systemClock,
+      source,
+      coverage,
+      committer: (listener) =>
+        new Committer({ sink: sink.name, coverage, objects: store, clock: systemClock, observer, listener, ...hooked }),
+      spawnLane: (lane) => spawnWorkerLane({ t: "init", lane, config: laneConfig(config, instance, root, staging) }),
+      ledger: new Ledger(),
+      admission: new Admission(systemClock, budget, limit, estimate),
+      buffers: new BufferPool(pipeline.max_bytes / 2),
+      observer,
+      sweep: async () => {
+        const removed = await store.sweep(coverage.stagedNames());
+        if (removed.length > 0) observer.emit({ e: "staging.swept", removed: removed.length });
+      },
+      ...hooked,
+    },
+  );
+  return {
+    runner,
+    source,
+    budget,
+    lanes,
+    prepare: () => store.prepare(),
+    renew: (config) => source.renew(kafkaSettings(config.source, VERSION)),
+  };
+}
+
+function laneConfig(config: ResolvedConfig, instance: string, root: string, staging: string): LaneConfig {
+  const { sink, pipeline } = config;
+  const { path, row_group_bytes, compression, compression_level, metadata_prefix } = sink;
+  return {
+    instance,
+    root,
+    staging,
+    rollBytes: sink.roll_bytes,
+    rollIntervalMs: sink.roll_interval_ms,
+    maxOpenFiles: sink.max_open_files,
+    maxDecompressedBytes: MAX_DECOMPRESSED_BYTES,
+    writer: {
+      path,
+      row_group_bytes,
+      compression,
+      compression_level,
+      metadata_prefix,
+      pipeline: pipeline.name,
+      sink: sink.name,
+      version: VERSION,
+    },
+  };
+}

@@ -1,0 +1,124 @@
+/** `twg stream`: runs a pipeline until it is stopped, and turns signals into its life. */
+import { systemClock } from "../adapters/system/clock.ts";
+import { descriptorWrite, QueuedLines } from "../adapters/telemetry/line-writer.ts";
+import { createTelemetry, type Telemetry } from "../adapters/telemetry/telemetry.ts";
+import { LISTEN_OFF } from "../core/config/sections.ts";
+import { CRASH_POINTS, type CrashHook } from "../core/delivery/crash-points.ts";
+import { asFailure, Failure, toWire } from "../core/failure/failure.ts";
+import type { Runner } from "../core/pipeline/runner.ts";
+import type { Cli, StreamOptions } from "./cli.ts";
+import { askSecrets, loadConfig, type PipelineConfig, type ResolvedConfig, resolveSecrets } from "./config-file.ts";
+import { exitCodeOf } from "./exit-code.ts";
+import { buildStream, lanesOf } from "./stream-parts.ts";
+import { VERSION } from "./version.ts";
+
+export async function runStream(options: StreamOptions, cli: Cli): Promise<number> {
+  const config = await loadConfig(options.config);
+  const resolved = await resolveSecrets(config, cli.environment);
+  const telemetry = telemetryOf(resolved, options, cli);
+  const { observer } = telemetry;
+  let code = 0;
+  try {
+    const stream = buildStream(resolved, options, observer, crashHook(cli.environment.TWG_CRASH_AT));
+    telemetry.watchBudget(stream.budget);
+    await stream.prepare();
+    telemetry.start();
+    observer.emit({ e: "pipeline.started", pipeline: config.pipeline.name, version: VERSION, lanes: lanesOf(resolved) });
+    const signals = listen(stream.runner, () => void reread(config, cli, stream, telemetry));
+    try {
+      const { rows, reason } = await stream.runner.run();
+      observer.emit({ e: "pipeline.stopped", rows, reason });
+    } finally {
+      signals.close();
+    }
+  } catch (e) {
+    const failure = asFailure(e);
+    code = exitCodeOf(failure);
+    observer.emit({ e: "failure", scope: "pipeline", failure: toWire(failure) });
+  }
+  await telemetry.stop();
+  return code;
+}
+
+function telemetryOf(config: ResolvedConfig, options: StreamOptions, cli: Cli): Telemetry {
+  const { observability: o, pipeline, sink } = config;
+  const terminal = cli.errIsTerminal ? { columns: () => process.stderr.columns ?? 80 } : null;
+  return createTelemetry({
+    clock: systemClock,
+    pipeline: pipeline.name,
+    version: VERSION,
+    primaryRaw: sink.name,
+    format: options.logFormat,
+    level: options.logLevel,
+    color: cli.errColour,
+    out: new QueuedLines(descriptorWrite(2), (ms, fn) => void systemClock.after(ms, fn)),
+    terminal,
+    http:
+      o.listen === LISTEN_OFF
+        ? null
+        : {
+            listen: o.listen,
+            tls: o.tls === undefined ? null : { cert: o.tls.cert.reveal(), key: o.tls.key.reveal() },
+            token: o.token?.reveal() ?? null,
+          },
+    usage: () => {
+      const { user, system } = process.cpuUsage();
+      return { residentBytes: process.memoryUsage.rss(), cpuSeconds: (user + system) / 1e6 };
+    },
+    fatalMs: pipeline.stall_ms,
+    rollMs: sink.roll_interval_ms,
+  });
+}
+
+/** SIGTERM and SIGINT drain, the second of them ends at once; SIGHUP rereads the secrets. */
+function listen(runner: Runner, reload: () => void): { close(): void } {
+  let stopping = false;
+  const stop = (signal: NodeJS.Signals) => {
+    if (stopping) process.exit(1);
+    stopping = true;
+    runner.drain(`${signal} received`);
+  };
+  process.on("SIGTERM", stop);
+  process.on("SIGINT", stop);
+  process.on("SIGHUP", reload);
+  return {
+    close() {
+      process.off("SIGTERM", stop);
+      process.off("SIGINT", stop);
+      process.off("SIGHUP", reload);
+    },
+  };
+}
+
+/** New connections use the new values; those that are open go on. A secret that is missing changes nothing. */
+async function reread(
+  config: PipelineConfig,
+  cli: Cli,
+  stream: ReturnType<typeof buildStream>,
+  { observer }: Telemetry,
+): Promise<void> {
+  try {
+    const resolved = await resolveSecrets(config, cli.environment);
+    const secrets = (await askSecrets(config, cli.environment)).length;
+    const changed = stream.renew(resolved);
+    observer.emit({ e: "secrets.reread", secrets, changed: changed ? 1 : 0 });
+  } catch (e) {
+    observer.emit({ e: "failure", scope: "secrets", failure: toWire(asFailure(e)) });
+  }
+}
+
+/**
+ * `TWG_CRASH_AT=point:n` ends the process with SIGKILL when it passes a point of delivery for the n-th time: a
+ * test's way to be killed exactly there.
+ */
+function crashHook(plan: string | undefined): CrashHook | null {
+  if (plan === undefined || plan === "") return null;
+  const [point, times = "1"] = plan.split(":");
+  if (!CRASH_POINTS.some((p) => p === point)) {
+    throw new Failure("config.invalid", `TWG_CRASH_AT names ${point}`, { hint: `Known points: ${CRASH_POINTS.join(", ")}` });
+  }
+  let left = Number(times);
+  return (passed) => {
+    if (passed === point && --left === 0) process.kill(process.pid, "SIGKILL");
+  };
+}

@@ -1,0 +1,63 @@
+/** Entry of a lane's Worker: builds the lane from the first message, then hands every further one to it. */
+import { libduckdbPath, loadRuntime } from "./adapters/duckdb/embedded.ts";
+import { loadNative } from "./adapters/duckdb/native.ts";
+import { createFrameDecoder } from "./adapters/kafka/wire/records/frame-decoder.ts";
+import type { LaneInit } from "./adapters/lanes/worker-host.ts";
+import { LocalObjectStore } from "./adapters/object-store/local.ts";
+import { ParquetWriter, type ParquetWriterOptions } from "./adapters/parquet/writer.ts";
+import { systemClock } from "./adapters/system/clock.ts";
+import { asFailure, toWire } from "./core/failure/failure.ts";
+import { Lane } from "./core/pipeline/lane.ts";
+import type { FromLane, ToLane } from "./core/ports/lane.ts";
+
+export interface LaneConfig {
+  readonly instance: string;
+  readonly root: string;
+  readonly staging: string;
+  readonly rollBytes: number;
+  readonly rollIntervalMs: number;
+  readonly maxOpenFiles: number;
+  readonly maxDecompressedBytes: number;
+  readonly writer: ParquetWriterOptions;
+}
+
+declare const self: Worker;
+
+const post = (message: FromLane, transfer: ArrayBuffer[] = []) => self.postMessage(message, transfer);
+
+let lane: Lane | null = null;
+
+function build(init: LaneInit<LaneConfig>): Lane {
+  const { config } = init;
+  loadRuntime();
+  const codecs = loadNative(libduckdbPath());
+  const instance = `${config.instance}-l${init.lane}`;
+  const { root, staging } = config;
+  const store = new LocalObjectStore({ root, staging, instance });
+  let serial = 0;
+  return new Lane({
+    lane: init.lane,
+    rollBytes: config.rollBytes,
+    rollIntervalMs: config.rollIntervalMs,
+    maxOpenFiles: config.maxOpenFiles,
+    clock: systemClock,
+    decoder: createFrameDecoder({ codecs, maxDecompressedBytes: config.maxDecompressedBytes }),
+    writer: new ParquetWriter(config.writer, { store, codecs, clock: systemClock }),
+    newSetId: () => `${instance}-${serial++}`,
+    post,
+  });
+}
+
+self.onmessage = (e: MessageEvent<LaneInit<LaneConfig> | ToLane>) => {
+  const message = e.data;
+  if (message.t !== "init") {
+    lane?.receive(message);
+    return;
+  }
+  try {
+    lane = build(message);
+    post({ t: "ready" });
+  } catch (error) {
+    post({ t: "dead", failure: toWire(asFailure(error)) });
+  }
+};
