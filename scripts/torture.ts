@@ -90,19 +90,22 @@ async function oneLife(config: string, point: string | null): Promise<boolean> {
   const life = stream(config, point, false);
   if (point === null) await Bun.sleep(250 + chance.int(1500));
   else await Promise.race([life.process.exited, Bun.sleep(15_000)]);
+  if (life.process.signalCode === "SIGKILL") return true;
   if (life.process.exitCode !== null) {
-    const killedItself = life.process.signalCode === "SIGKILL";
-    if (!killedItself) throw new Error(`twg ended by itself with ${life.process.exitCode}:\n${life.log()}`);
-    return true;
+    throw new Error(`twg ended by itself with ${life.process.exitCode}:\n${life.log()}`);
   }
   await kill(life, "SIGKILL");
   return point === null;
 }
 
+const plan: readonly (string | null)[] = flags.points
+  ? CRASH_POINTS.flatMap((p) => [`${p}:1`, `${p}:2`])
+  : Array<null>(Number(flags.kills)).fill(null);
+/** Seconds that a life takes on average, so that records keep coming until the last. */
+const LIFE_S = flags.points ? 2 : 1.3;
+
 async function lives(config: string): Promise<number> {
   let kills = 0;
-  const wanted = Number(flags.kills);
-  const plan = flags.points ? CRASH_POINTS.flatMap((p) => [`${p}:1`, `${p}:2`]) : Array(wanted).fill(null);
   for (const [i, point] of plan.entries()) {
     if (await oneLife(config, point)) kills++;
     else say(`point ${point} was not reached`);
@@ -112,10 +115,12 @@ async function lives(config: string): Promise<number> {
 }
 
 async function run(): Promise<boolean> {
-  const broker = await startBroker(flags, Number(flags.records), Number(flags.partitions), Number(flags.seed));
+  const [records, partitions, seed] = [Number(flags.records), Number(flags.partitions), Number(flags.seed)];
+  const broker = await startBroker(flags, records, partitions, seed, plan.length * LIFE_S);
   try {
     const config = await writeConfig(broker.topic);
     const kills = await lives(config);
+    await broker.full();
     const last = stream(config, null, true);
     const code = await last.process.exited;
     if (code !== 0) throw new Error(`the last run ended with ${code}:\n${last.log()}`);

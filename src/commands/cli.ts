@@ -17,7 +17,6 @@ export interface StreamOptions {
   readonly acceptGap: boolean;
   readonly logFormat: "json" | "text";
   /** The lowest level that is written. */
-  readonly logLevel: Level;
   readonly logLevel: "debug" | "info" | "warn" | "error";
   /** End once everything that was there at the start has landed. */
   readonly untilCaughtUp: boolean;

@@ -19,7 +19,6 @@ class ScriptedWriter implements RawWriter {
   openFiles = 1;
   aborted = 0;
   failures: Failure[] = [];
-  sealed: string[] = [];
   write(batch: RawBatch): void {
     this.rows += batch.rows;
   }
@@ -27,9 +26,9 @@ class ScriptedWriter implements RawWriter {
     const f = this.failures.shift();
     if (f !== undefined) throw f;
   }
-  async seal(setId: string) {
+  open(): void {}
+  async seal() {
     await this.flush();
-    this.sealed.push(setId);
     const rows = this.rows;
     this.rows = 0;
     return { targets: [], rows, bytes: rows * 10 };

@@ -1,9 +1,10 @@
 /** Every golden vector decodes to what the reference reader says, or fails where it fails. */
-import { createHash } from "node:crypto";
+
 import { describe, expect, test } from "bun:test";
+import { createHash } from "node:crypto";
 import { libduckdbPath } from "../../../../../src/adapters/duckdb/embedded.ts";
-import { fallbackCodecs } from "../../../../../src/adapters/duckdb/native-fallback.ts";
 import { loadNative } from "../../../../../src/adapters/duckdb/native.ts";
+import { fallbackCodecs } from "../../../../../src/adapters/duckdb/native-fallback.ts";
 import { createFrameDecoder } from "../../../../../src/adapters/kafka/wire/records/frame-decoder.ts";
 import type { Codecs } from "../../../../../src/core/compression/codec.ts";
 import { Failure } from "../../../../../src/core/failure/failure.ts";
@@ -90,7 +91,16 @@ function decodeAll(codecs: Codecs, bytes: Uint8Array, end: number) {
   const rows: Row[] = [];
   const spans: [bigint, bigint][] = [];
   let failure: Failure | null = null;
-  const frame = { stream: 0, attempt: 0, from: MIN, next: MAX, start: 0, end, aborted: [], committedOnly: true };
+  const frame = {
+    stream: 0,
+    attempt: 0,
+    from: MIN,
+    next: MAX,
+    start: 0,
+    end,
+    aborted: [],
+    committedOnly: true,
+  };
   try {
     const decoder = createFrameDecoder({ codecs, maxDecompressedBytes: 64 * 1024 * 1024 });
     decoder.decode(bytes, frame, stream, 5, (b) => {

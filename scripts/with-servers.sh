@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# Runs a command with real servers beside it, and ends them when it ends, however that may be.
+#
+#   scripts/with-servers.sh [--full-jvm] [--kafka "4.4.0:3 3.9.2:1"] COMMAND [ARGUMENT...]
+#   scripts/with-servers.sh bun test test/real
+#
+# The command finds in its environment
+#   TWG_REAL_KAFKA  JSON by version: addresses of the listeners, TLS files, cluster id, and the commands that kill a
+#                   node and bring it back (see test/servers/main.ts). Users: bob / "bob,pw=1" (PLAIN), alice / alice-pw.
+#   TWG_PYTHON      a Python with pyarrow, duckdb and confluent-kafka.
+# What cannot be had is said in a line that starts with SKIP, and the tests that need it skip themselves; with
+# TWG_STRICT=1 it is an error. TWG_PORTS=first-last narrows the ports.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=scripts/setup.sh
+. "$root/scripts/setup.sh"
+# shellcheck source=scripts/lib/need.sh
+. "$root/scripts/lib/need.sh"
+
+kafka="4.4.0:3 3.9.2:1"
+flags=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --kafka) kafka=$2; shift 2 ;;
+    --full-jvm) flags+=(--full-jvm); shift ;;
+    --) shift; break ;;
+    *) break ;;
+  esac
+done
+[ $# -gt 0 ] || { echo "usage: with-servers.sh [--full-jvm] [--kafka 'VERSION:NODES ...'] COMMAND..." >&2; exit 2; }
+
+missing() {
+  echo "SKIP: $1" >&2
+  if [ "${TWG_STRICT:-0}" = 1 ]; then
+    echo "with-servers: TWG_STRICT is set, so this is an error" >&2
+    exit 1
+  fi
+}
+
+servers=$root/.cache/servers
+run=$servers/run/$$
+mkdir -p "$servers/run"
+child=
+cleanup() {
+  trap - EXIT INT TERM HUP
+  if [ -n "$child" ] && kill -0 "$child" 2>/dev/null; then kill -TERM "$child" 2>/dev/null || true; fi
+  bun "$root/test/servers/main.ts" stop "$run" || true
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+# Two runs at once share the downloads: one fetches, the other waits.
+exec 7>"$servers/fetch.lock"
+if command -v flock >/dev/null 2>&1; then flock 7; fi
+if need_python "$root/.cache/venv" "$root/test/servers/requirements.txt"; then
+  export TWG_PYTHON=$root/.cache/venv/bin/python
+else
+  missing "no Python with pyarrow, duckdb and confluent-kafka: tests with independent clients are left out"
+fi
+if need_java && need_program mvn maven && need_program openssl openssl; then
+  # shellcheck disable=SC2086 # a list of words on purpose
+  if json=$(bun "$root/test/servers/main.ts" start "$run" --owner $$ "${flags[@]}" $kafka 7>&-); then
+    export TWG_REAL_KAFKA=$json
+  else
+    missing "the real Kafka brokers did not start: tests against them are left out"
+  fi
+else
+  missing "no Java, Maven or openssl: tests against real Kafka brokers are left out"
+fi
+exec 7>&-
+
+"$@" &
+child=$!
+rc=0
+wait "$child" || rc=$?
+child=
+exit $rc

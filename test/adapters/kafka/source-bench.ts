@@ -1,0 +1,259 @@
+/**
+ * The Kafka source between the test cluster and a host that checks every promise of the port: frames of a stream
+ * follow each other without gap or overlap, hold whole batches and their exact span, carry the current attempt, and
+ * every buffer comes back. Time, chance and the network are simulated, so a seed replays a run.
+ */
+import { KafkaSource, type KafkaSourceSettings, kafkaSettings } from "../../../src/adapters/kafka/source.ts";
+import { kafkaSourceSpec } from "../../../src/adapters/kafka/spec.ts";
+import { systemSaslCrypto } from "../../../src/adapters/system/sasl-crypto.ts";
+import type { Resolved } from "../../../src/core/config/secret.ts";
+import type { Failure } from "../../../src/core/failure/failure.ts";
+import type { FoundStream, SourceHost, StreamStart } from "../../../src/core/ports/source.ts";
+import type { Frame, FrameBundle } from "../../../src/core/records/frame.ts";
+import { buildBatch, type RecordSpec } from "../../brokers/kafka/batch-builder.ts";
+import { type ClusterOptions, FakeCluster } from "../../brokers/kafka/cluster.ts";
+import { type MemoryNetOptions, memoryNet } from "../../brokers/kafka/memory-net.ts";
+import { SeededChance } from "../../sim/chance.ts";
+import { SimTime, settleJobs } from "../../sim/clock.ts";
+
+export interface BenchOptions {
+  readonly cluster?: Omit<ClusterOptions, "clock">;
+  readonly lanes?: number;
+  readonly seed?: number;
+  readonly net?: Partial<MemoryNetOptions>;
+  /** As under [source]; bootstrap is filled in. */
+  readonly source?: Record<string, unknown>;
+  readonly settings?: Partial<KafkaSourceSettings>;
+  /** Where a stream without a commit begins. */
+  readonly begin?: "earliest" | "latest";
+}
+
+export interface BenchStream {
+  readonly start: StreamStart;
+  readonly found: FoundStream;
+  position: bigint;
+  attempt: number;
+  end: bigint;
+  readonly frames: Frame[];
+}
+
+export class SourceBench implements SourceHost {
+  readonly time = new SimTime();
+  readonly clock = this.time.clock(null);
+  readonly cluster: FakeCluster;
+  readonly source: KafkaSource;
+  readonly lanes: number;
+  readonly streams: BenchStream[] = [];
+  readonly begun: (readonly FoundStream[])[] = [];
+  readonly troubles: Failure[] = [];
+  readonly losses: { stream: number; from: bigint; next: bigint; reason: string }[] = [];
+  /** Broken promises of the source; empty in every test. */
+  readonly broken: string[] = [];
+  readonly outstanding = new Set<ArrayBuffer>();
+  readonly rooms: number[];
+  healthies = 0;
+  bundles = 0;
+  /** "running", "ended", or the code of the failure. */
+  outcome = "running";
+  failure: Failure | null = null;
+  /** Simulated time at which the run ended. */
+  endedAt = -1;
+  onBegin: (found: readonly FoundStream[]) => Promise<void> = async () => {};
+  readonly #wakes: (() => void)[][];
+  readonly #begin: "earliest" | "latest";
+
+  constructor(options: BenchOptions = {}) {
+    const chance = new SeededChance(options.seed ?? 1);
+    this.#begin = options.begin ?? "earliest";
+    this.cluster = new FakeCluster({ clock: this.clock, ...options.cluster });
+    this.lanes = options.lanes ?? 1;
+    this.rooms = Array.from({ length: this.lanes }, () => 1 << 26);
+    this.#wakes = this.rooms.map(() => []);
+    const net = memoryNet(this.cluster, { clock: this.clock, chance, ...options.net });
+    const spec = kafkaSourceSpec.parse({
+      bootstrap: this.cluster.bootstrap,
+      topics: ["orders"],
+      ...options.source,
+    });
+    // Secrets are given as literals in these tests, which the spec has made `Secret`s already.
+    const settings = { ...kafkaSettings(spec as Resolved<typeof spec>, "0"), ...options.settings };
+    this.source = new KafkaSource(settings, { net, clock: this.clock, chance, crypto: systemSaslCrypto });
+  }
+
+  /** Runs the source in the background; its end shows in `outcome`. */
+  start(): this {
+    this.source.run(this).then(
+      () => {
+        this.outcome = "ended";
+        this.endedAt = this.time.nowMs;
+      },
+      (f: Failure) => {
+        this.outcome = f.code;
+        this.failure = f;
+        this.endedAt = this.time.nowMs;
+      },
+    );
+    return this;
+  }
+
+  /** Lets simulated time pass until `done`, or fails with what there is to know. */
+  async until(done: () => boolean, limitMs = 60_000): Promise<void> {
+    if (await this.time.runUntil(done, this.time.nowMs + limitMs)) return;
+    const where = this.streams.map((s) => `${s.found.topic}/${s.found.partition}@${s.position}`).join(" ");
+    const troubles = this.troubles.slice(-5).map((f) => `${f.code}: ${f.message}`);
+    throw new Error(`not within ${limitMs} ms: ${this.outcome} ${where}\n${troubles.join("\n")}`);
+  }
+
+  async pass(ms: number): Promise<void> {
+    await this.time.runUntil(() => false, this.time.nowMs + ms);
+  }
+
+  caughtUp(): boolean {
+    return (
+      this.streams.length > 0 &&
+      this.streams.every((s) => {
+        const topic = this.cluster.topics.get(s.found.topic);
+        if (topic === undefined || (s.found.topicId ?? topic.id) !== topic.id) return true;
+        return s.position >= topic.partitions[s.found.partition]!.log.end;
+      })
+    );
+  }
+
+  async close(): Promise<void> {
+    let closed = false;
+    const closing = this.source.close().then(() => {
+      closed = true;
+    });
+    await this.until(() => closed, 5_000);
+    await closing;
+    // What was on its way to a closed connection is dropped without an answer.
+    await settleJobs();
+  }
+
+  fill(topic: string, partition: number, batches: number, records = 3): void {
+    for (let i = 0; i < batches; i++) {
+      const specs: RecordSpec[] = Array.from({ length: records }, (_, n) => ({
+        value: `${topic} ${i} ${n}`,
+      }));
+      this.cluster.append(topic, partition, buildBatch({ records: specs }));
+    }
+  }
+
+  stream(topic: string, partition: number): BenchStream {
+    const found = this.streams.findLast((s) => s.found.topic === topic && s.found.partition === partition);
+    if (found === undefined) throw new Error(`${topic}/${partition} was not begun`);
+    return found;
+  }
+
+  setRoom(lane: number, bytes: number): void {
+    this.rooms[lane] = bytes;
+    if (bytes > 0) for (const wake of this.#wakes[lane]!.splice(0)) wake();
+  }
+
+  /** As the runner does: lane and position first, then the source. */
+  seek(stream: number, position: bigint): void {
+    const s = this.streams[stream]!;
+    s.position = position;
+    s.attempt++;
+    this.source.seek(stream, position, s.attempt);
+  }
+
+  // ---- SourceHost
+
+  async begin(found: readonly FoundStream[]): Promise<readonly StreamStart[]> {
+    this.begun.push(found);
+    await this.onBegin(found);
+    return found.map((f) => {
+      const stream = this.streams.length;
+      const incarnation = this.streams.filter(
+        (s) => s.found.topic === f.topic && s.found.partition === f.partition,
+      );
+      const fallback = this.#begin === "earliest" ? f.earliest : f.latest;
+      const position = f.committed ?? f.startAt ?? fallback;
+      const id = {
+        transport: f.transport,
+        cluster: f.cluster,
+        topic: f.topic,
+        partition: f.partition,
+        incarnation: incarnation.length,
+      };
+      const start: StreamStart = { id, stream, lane: stream % this.lanes, position, attempt: 0 };
+      this.streams.push({ start, found: f, position, attempt: 0, end: f.latest, frames: [] });
+      return start;
+    });
+  }
+
+  room(lane: number): number {
+    return this.rooms[lane]!;
+  }
+
+  whenRoom(lane: number, wake: () => void): void {
+    this.#wakes[lane]!.push(wake);
+  }
+
+  takeBuffer(bytes: number): ArrayBuffer {
+    // Larger than asked, as from a pool, and full of old bytes.
+    const buffer = new ArrayBuffer(bytes + 64);
+    new Uint8Array(buffer).fill(0xa5);
+    this.outstanding.add(buffer);
+    return buffer;
+  }
+
+  giveBuffer(buffer: ArrayBuffer): void {
+    if (!this.outstanding.delete(buffer)) this.broken.push("a buffer was given back that was not out");
+  }
+
+  deliver(lane: number, bundle: FrameBundle): void {
+    this.bundles++;
+    this.giveBuffer(bundle.buffer);
+    if (bundle.frames.length === 0) this.broken.push("a bundle without frames");
+    for (const frame of bundle.frames) this.#take(lane, frame, bundle.buffer);
+  }
+
+  #take(lane: number, frame: Frame, buffer: ArrayBuffer): void {
+    const s = this.streams[frame.stream];
+    if (s === undefined || s.start.lane !== lane) {
+      this.broken.push(`frame of stream ${frame.stream} on lane ${lane}`);
+      return;
+    }
+    const at = `${s.found.topic}/${s.found.partition}`;
+    if (frame.attempt !== s.attempt) this.broken.push(`${at}: attempt ${frame.attempt}, now ${s.attempt}`);
+    if (frame.from !== s.position) this.broken.push(`${at}: from ${frame.from}, expected ${s.position}`);
+    const next = nextOfWholeBatches(new Uint8Array(buffer, frame.start, frame.end - frame.start));
+    if (next !== frame.next) this.broken.push(`${at}: next ${frame.next}, its batches end at ${next}`);
+    s.position = frame.next;
+    s.frames.push(frame);
+  }
+
+  watermark(stream: number, end: bigint, _start: bigint): void {
+    const s = this.streams[stream];
+    if (s !== undefined) s.end = end;
+  }
+
+  troubled(failure: Failure): void {
+    this.troubles.push(failure);
+  }
+
+  healthy(): void {
+    this.healthies++;
+  }
+
+  async lost(stream: number, from: bigint, next: bigint, reason: "retention" | "truncated"): Promise<void> {
+    this.losses.push({ stream, from, next, reason });
+    this.seek(stream, next);
+  }
+}
+
+/** Independent of the code under test: the offset after the last batch, -1 if the bytes are not whole batches. */
+function nextOfWholeBatches(bytes: Uint8Array): bigint {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  let at = 0;
+  let next = -1n;
+  while (at < bytes.length) {
+    if (at + 61 > bytes.length) return -1n;
+    const old = view.getInt8(at + 16) < 2;
+    next = view.getBigInt64(at) + BigInt(old ? 0 : view.getInt32(at + 23)) + 1n;
+    at += 12 + view.getInt32(at + 8);
+  }
+  return at === bytes.length ? next : -1n;
+}

@@ -1,0 +1,98 @@
+/**
+ * Which versions a broker speaks and what it holds back: the tables of real releases, and of some that are known to
+ * differ. Advertised ranges are the real ones, also where our definitions begin later (a request below closes the
+ * connection, as a real broker does with what it cannot read).
+ */
+import type { ApiName } from "../../../src/adapters/kafka/wire/protocol.ts";
+
+export type Range = readonly [min: number, max: number];
+
+export interface Profile {
+  readonly name: string;
+  readonly versions: Readonly<Partial<Record<ApiName, Range>>>;
+  /** "zero": the field is there but holds no id (clusters with an old inter-broker protocol). */
+  readonly topicIds: "real" | "zero";
+  /** False: -1 wherever an epoch is told (some managed services). */
+  readonly leaderEpochs: boolean;
+  /** What an ApiVersions request gets that is too new: error 35 with its own range (KIP-511), with nothing, or a reset. */
+  readonly refusal: "own" | "empty" | "reset";
+}
+
+const V4: Profile["versions"] = {
+  Produce: [0, 13],
+  Fetch: [4, 18],
+  ListOffsets: [1, 11],
+  Metadata: [0, 13],
+  OffsetCommit: [2, 10],
+  OffsetFetch: [1, 10],
+  FindCoordinator: [0, 6],
+  SaslHandshake: [0, 1],
+  ApiVersions: [0, 4],
+  CreateTopics: [2, 7],
+  InitProducerId: [0, 5],
+  OffsetForLeaderEpoch: [2, 4],
+  SaslAuthenticate: [0, 2],
+};
+
+const V3_9: Profile["versions"] = {
+  ...V4,
+  Produce: [0, 11],
+  Fetch: [0, 17],
+  ListOffsets: [0, 9],
+  Metadata: [0, 12],
+  OffsetCommit: [0, 9],
+  OffsetFetch: [0, 9],
+  CreateTopics: [0, 7],
+  OffsetForLeaderEpoch: [0, 4],
+};
+
+const V2_8: Profile["versions"] = {
+  ...V3_9,
+  Produce: [0, 9],
+  Fetch: [0, 12],
+  ListOffsets: [0, 6],
+  Metadata: [0, 11],
+  OffsetCommit: [0, 8],
+  OffsetFetch: [0, 7],
+  FindCoordinator: [0, 3],
+  ApiVersions: [0, 3],
+  InitProducerId: [0, 4],
+};
+
+/** No fetch sessions, no leader epochs, no flexible versions. */
+const V1_0: Profile["versions"] = {
+  Produce: [0, 5],
+  Fetch: [0, 6],
+  ListOffsets: [0, 2],
+  Metadata: [0, 5],
+  OffsetCommit: [0, 3],
+  OffsetFetch: [0, 3],
+  FindCoordinator: [0, 1],
+  SaslHandshake: [0, 1],
+  ApiVersions: [0, 1],
+  CreateTopics: [0, 2],
+  InitProducerId: [0, 0],
+  OffsetForLeaderEpoch: [0, 0],
+  SaslAuthenticate: [0, 0],
+};
+
+function profile(name: string, versions: Profile["versions"], rest: Partial<Profile> = {}): Profile {
+  return { name, versions, topicIds: "real", leaderEpochs: true, refusal: "own", ...rest };
+}
+
+export const PROFILES = {
+  "4.x": profile("4.x", V4),
+  "3.9": profile("3.9", V3_9),
+  "2.8": profile("2.8", V2_8),
+  "1.0": profile("1.0", V1_0, { refusal: "empty" }),
+  /** Advertises Fetch by topic id but has none to give. */
+  "zero-topic-ids": profile("zero-topic-ids", V4, { topicIds: "zero" }),
+  /** As a managed service was seen to: resets on what it does not know, old Metadata beside a newer rest, no epochs. */
+  "event-hubs": profile(
+    "event-hubs",
+    { ...V3_9, ApiVersions: [0, 3], Metadata: [0, 9], OffsetFetch: [0, 8], Fetch: [4, 12], Produce: [3, 9] },
+    { topicIds: "zero", leaderEpochs: false, refusal: "reset" },
+  ),
+} as const satisfies Record<string, Profile>;
+
+export type ProfileName = keyof typeof PROFILES;

@@ -1,0 +1,17 @@
+// Goal: every example is a configuration that this version runs. Method: validate each file of examples/.
+import { expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { loadConfig } from "../../src/commands/config-file.ts";
+
+const folder = join(import.meta.dir, "../../examples");
+const files = readdirSync(folder).filter((name) => name.endsWith(".toml"));
+
+test("there are examples", () => {
+  expect(files).toContain("quickstart.toml");
+});
+
+test.each(files)("%s", async (name) => {
+  const config = await loadConfig(join(folder, name));
+  expect(config.source.topics).toContain("orders");
+});

@@ -1,0 +1,125 @@
+/**
+ * Real servers for tests, by command line. Used by scripts/with-servers.sh; by hand:
+ *
+ *   bun test/servers/main.ts start RUN --owner PID [--full-jvm] VERSION:NODES...   prints the value of TWG_REAL_KAFKA
+ *   bun test/servers/main.ts kill FOLDER NODE | up FOLDER NODE
+ *   bun test/servers/main.ts stop RUN
+ *
+ * RUN is a folder for everything of one run; each cluster has a folder below it. `start` first ends the servers of
+ * earlier runs whose owner is gone, so that a run which was killed leaves nothing for ever.
+ */
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { addresses, type Cluster, killNode, startCluster, stopCluster, upNode } from "./kafka/cluster.ts";
+import { fetchRelease, type Release } from "./kafka/release.ts";
+
+const CACHE = resolve(import.meta.dir, "../../.cache/servers");
+
+/** What TWG_REAL_KAFKA holds for each version. */
+interface RealKafka {
+  plain: string[];
+  tls: string[];
+  sasl: string[];
+  sasltls: string[];
+  mtls: string[];
+  ca: string;
+  wrongCa: string;
+  clientCert: string;
+  clientKey: string;
+  clusterId: string;
+  /** Shell commands: append a node number from 1. `kill` is SIGKILL; `up` returns when the node serves again. */
+  killNode: string;
+  upNode: string;
+}
+
+function describe(cluster: Cluster, folder: string): RealKafka {
+  const command = (verb: string) =>
+    `${process.execPath} ${join(import.meta.dir, "main.ts")} ${verb} ${folder}`;
+  return {
+    plain: addresses(cluster, "PLAIN"),
+    tls: addresses(cluster, "TLS"),
+    sasl: addresses(cluster, "SASL"),
+    sasltls: addresses(cluster, "SASLTLS"),
+    mtls: addresses(cluster, "MTLS"),
+    ca: cluster.tls.ca,
+    wrongCa: cluster.tls.wrongCa,
+    clientCert: cluster.tls.clientCert,
+    clientKey: cluster.tls.clientKey,
+    clusterId: cluster.clusterId,
+    killNode: command("kill"),
+    upNode: command("up"),
+  };
+}
+
+async function start(run: string, owner: string, full: boolean, wanted: readonly string[]): Promise<void> {
+  await sweep(dirname(run));
+  mkdirSync(run, { recursive: true });
+  writeFileSync(join(run, "owner"), owner);
+  const result: Record<string, RealKafka> = {};
+  for (const item of wanted) {
+    const [version, count] = item.split(":") as [string, string];
+    const folder = join(run, `kafka-${version}`);
+    const began = performance.now();
+    const cluster = await startTwice(fetchRelease(version, CACHE), folder, Number(count), full);
+    console.error(
+      `servers: Kafka ${version}, ${count} node(s), ready in ${Math.round(performance.now() - began)} ms`,
+    );
+    result[version] = describe(cluster, folder);
+  }
+  console.log(JSON.stringify(result));
+}
+
+/** Between finding a port free and a broker's bind somebody else may take it: then once more, with other ports. */
+async function startTwice(release: Release, folder: string, count: number, full: boolean): Promise<Cluster> {
+  try {
+    return await startCluster(release, folder, count, full);
+  } catch (e) {
+    console.error(`servers: ${e instanceof Error ? e.message : String(e)}\nservers: trying once more`);
+    await stopCluster(folder);
+    rmSync(folder, { recursive: true, force: true });
+    return await startCluster(release, folder, count, full);
+  }
+}
+
+async function stop(run: string): Promise<void> {
+  if (!existsSync(run)) return;
+  await Promise.all(readdirSync(run).map((name) => stopCluster(join(run, name))));
+  rmSync(run, { recursive: true, force: true });
+}
+
+async function sweep(runs: string): Promise<void> {
+  if (!existsSync(runs)) return;
+  for (const name of readdirSync(runs)) {
+    const owner = join(runs, name, "owner");
+    if (existsSync(owner) && !existsSync(`/proc/${readFileSync(owner, "utf8").trim()}`))
+      await stop(join(runs, name));
+  }
+}
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    owner: { type: "string", default: String(process.ppid) },
+    "full-jvm": { type: "boolean", default: false },
+  },
+});
+const [verb, folder = "", ...rest] = positionals;
+const path = resolve(folder);
+switch (verb) {
+  case "start":
+    await start(path, values.owner, values["full-jvm"], rest);
+    break;
+  case "kill":
+    await killNode(path, Number(rest[0]));
+    break;
+  case "up":
+    await upNode(path, Number(rest[0]));
+    break;
+  case "stop":
+    await stop(path);
+    break;
+  default:
+    console.error("usage: see the head of test/servers/main.ts");
+    process.exit(2);
+}
