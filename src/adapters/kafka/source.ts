@@ -323,11 +323,3 @@ export class KafkaSource implements Source {
     this.#end?.reject(failure);
   }
 }
-
-export function createKafkaSource(
-  options: Resolved<KafkaSourceOptions>,
-  version: string,
-  parts: ClientParts,
-): Source {
-  return new KafkaSource(kafkaSettings(options, version), parts);
-}

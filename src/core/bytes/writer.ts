@@ -55,12 +55,15 @@ export class ByteWriter {
   }
 
   i8(value: number): this {
-    this.#view.setInt8(this.#room(1), value);
+    // #room may replace the view, so it comes before the view is read.
+    const at = this.#room(1);
+    this.#view.setInt8(at, value);
     return this;
   }
 
   i16(value: number): this {
-    this.#view.setInt16(this.#room(2), value);
+    const at = this.#room(2);
+    this.#view.setInt16(at, value);
     return this;
   }
 
@@ -69,7 +72,8 @@ export class ByteWriter {
   }
 
   i32(value: number): this {
-    this.#view.setInt32(this.#room(4), value);
+    const at = this.#room(4);
+    this.#view.setInt32(at, value);
     return this;
   }
 
@@ -78,17 +82,20 @@ export class ByteWriter {
   }
 
   u32le(value: number): this {
-    this.#view.setUint32(this.#room(4), value, true);
+    const at = this.#room(4);
+    this.#view.setUint32(at, value, true);
     return this;
   }
 
   i64(value: bigint): this {
-    this.#view.setBigInt64(this.#room(8), value);
+    const at = this.#room(8);
+    this.#view.setBigInt64(at, value);
     return this;
   }
 
   f64(value: number): this {
-    this.#view.setFloat64(this.#room(8), value);
+    const at = this.#room(8);
+    this.#view.setFloat64(at, value);
     return this;
   }
 

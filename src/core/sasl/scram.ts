@@ -14,9 +14,9 @@ import type { Chance } from "../time/chance.ts";
 import type { Credentials, SaslCrypto, SaslHash, SaslMachine, SaslStep } from "./mechanism.ts";
 
 /** Below: too weak to send a proof for (RFC 7677 section 4 says at least 4096). */
-export const MIN_ITERATIONS = 4096;
+const MIN_ITERATIONS = 4096;
 /** Above: a hostile server would keep this thread busy for more than about a second. */
-export const MAX_ITERATIONS = 1_000_000;
+const MAX_ITERATIONS = 1_000_000;
 const NONCE_BYTES = 24;
 const MAX_MESSAGE_BYTES = 4096;
 const MAX_SALT_BYTES = 1024;

@@ -1,5 +1,9 @@
 import { describe, expect, test } from "bun:test";
-import { BrokerSession, type ConnectionSettings, nextCorrelationId } from "../../../../src/adapters/kafka/session/connection.ts";
+import {
+  BrokerSession,
+  type ConnectionSettings,
+  nextCorrelationId,
+} from "../../../../src/adapters/kafka/session/connection.ts";
 import {
   APIS,
   type ApiName,

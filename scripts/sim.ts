@@ -1,0 +1,49 @@
+/**
+ * Runs seeds of the simulated world.
+ *   bun run sim --scenario raw --seeds 1000 [--seed FIRST] [--canary early_cover|blind_write] [--trace] [--json]
+ * Last line with --json: {scenario, seeds, failed, first_failed_seed}. `--seed S --seeds 1 --trace` replays one.
+ */
+import { parseArgs } from "node:util";
+import type { Canary } from "../test/sim/node.ts";
+import { simulate } from "../test/sim/world.ts";
+
+const { values: flags } = parseArgs({
+  options: {
+    scenario: { type: "string", default: "raw" },
+    seeds: { type: "string", default: "100" },
+    seed: { type: "string", default: "1" },
+    canary: { type: "string" },
+    trace: { type: "boolean", default: false },
+    json: { type: "boolean", default: false },
+  },
+});
+
+if (flags.scenario !== "raw") {
+  console.error(`the only scenario is raw, not ${flags.scenario}`);
+  process.exit(2);
+}
+const first = Number(flags.seed);
+const seeds = Number(flags.seeds);
+const options = {
+  ...(flags.canary === undefined ? {} : { canary: flags.canary as Canary }),
+  ...(flags.trace ? { trace: (line: string) => console.error(line) } : {}),
+};
+let failed = 0;
+let firstFailed: number | null = null;
+let records = 0;
+let lives = 0;
+for (let seed = first; seed < first + seeds; seed++) {
+  const result = await simulate(seed, options);
+  records += result.records;
+  lives += result.lives;
+  if (result.complaints.length > 0) {
+    failed++;
+    firstFailed ??= seed;
+    console.error(`seed ${seed}: ${result.complaints.slice(0, 5).join("; ")}`);
+  }
+  if ((seed - first + 1) % 100 === 0) console.error(`${seed - first + 1} of ${seeds} seeds, ${failed} failed`);
+}
+const line = { scenario: flags.scenario, seeds, failed, first_failed_seed: firstFailed, records, lives };
+if (flags.json) console.log(JSON.stringify(line));
+else console.table([line]);
+process.exit(failed === 0 ? 0 : 1);

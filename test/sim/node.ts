@@ -1,0 +1,225 @@
+/** One simulated process that runs the real pipeline over simulated time, network, disk and coverage object. */
+import { MemoryVersionedStore, type SharedObject, type WriteFault } from "../../src/adapters/coverage/memory.ts";
+import { fallbackCodecs } from "../../src/adapters/duckdb/native-fallback.ts";
+import { KafkaSource } from "../../src/adapters/kafka/source.ts";
+import { createFrameDecoder } from "../../src/adapters/kafka/wire/records/frame-decoder.ts";
+import { hostInProcess } from "../../src/adapters/lanes/in-process-host.ts";
+import { ParquetWriter } from "../../src/adapters/parquet/writer.ts";
+import { systemSaslCrypto } from "../../src/adapters/system/sasl-crypto.ts";
+import { CoverageKeeper } from "../../src/core/coverage/keeper.ts";
+import { Budget } from "../../src/core/delivery/budget.ts";
+import { Committer } from "../../src/core/delivery/committer.ts";
+import { Ledger } from "../../src/core/delivery/ledger.ts";
+import { rateLimit } from "../../src/core/delivery/rate-limit.ts";
+import { SizeEstimate } from "../../src/core/delivery/size-estimate.ts";
+import { asFailure, type Failure } from "../../src/core/failure/failure.ts";
+import { Admission } from "../../src/core/pipeline/admission.ts";
+import { BufferPool } from "../../src/core/pipeline/buffer-pool.ts";
+import { Lane } from "../../src/core/pipeline/lane.ts";
+import { Runner } from "../../src/core/pipeline/runner.ts";
+import type { CoverageStore } from "../../src/core/ports/coverage.ts";
+import type { HostId } from "../../src/core/ports/host-identity.ts";
+import type { LanePort } from "../../src/core/ports/lane.ts";
+import type { TwgEvent } from "../../src/core/observe/events.ts";
+import { sleep } from "../../src/core/time/clock.ts";
+import type { FakeCluster } from "../brokers/kafka/cluster.ts";
+import { memoryNet } from "../brokers/kafka/memory-net.ts";
+import type { SeededChance } from "./chance.ts";
+import { SimProcess, type SimTime } from "./clock.ts";
+import type { SimFolder } from "./store.ts";
+
+export interface NodeWorld {
+  readonly time: SimTime;
+  readonly cluster: FakeCluster;
+  readonly folder: SimFolder;
+  readonly coverage: SharedObject;
+  readonly topic: string;
+  readonly group: string | null;
+  readonly lanes: number;
+  /** Asked before each write of the coverage object. */
+  readonly writeFault: () => WriteFault | null;
+  readonly onEvent: (node: SimNode, event: TwgEvent) => void;
+  /** A planted bug, to prove that the judge sees it; null: none. */
+  readonly canary: Canary | null;
+  readonly nodes: SimNode[];
+}
+
+/**
+ * early_cover: coverage says yes before it is written, so the source is acknowledged ahead of it.
+ * blind_write: the coverage object is overwritten without comparing, so nobody is ever fenced.
+ */
+export type Canary = "early_cover" | "blind_write";
+
+export class SimNode {
+  readonly process: SimProcess;
+  readonly machine: number;
+  readonly runner: Runner;
+  outcome: "running" | "done" | Failure = "running";
+  readonly #ports: LanePort[] = [];
+
+  constructor(world: NodeWorld, serial: number, machine: number, chance: SeededChance, untilCaughtUp: boolean) {
+    this.process = new SimProcess(`node-${serial}`);
+    this.machine = machine;
+    const clock = world.time.clock(this.process);
+    const objects = world.folder.handle(this.process);
+    const host: HostId = { hostname: `m${machine}`, pid: serial, bootId: `b${machine}`, pidNamespace: "n", startTime: "1" };
+    const versions = new MemoryVersionedStore(world.coverage, {
+      fault: world.writeFault,
+      delay: () => sleep(clock, chance.next() * 5),
+    });
+    const keeper = new CoverageKeeper(
+      { instance: `i${serial}`, leaseMs: 15_000, minIntervalMs: 20 },
+      {
+        versions: world.canary === "blind_write" ? blind(versions, world.coverage) : versions,
+        objects,
+        clock,
+        host: { self: host, isAlive: (other) => this.#life(world, other) },
+      },
+    );
+    const coverage = world.canary === "early_cover" ? early(keeper, (fn) => void clock.after(400, fn)) : keeper;
+    const observer = { emit: (e: TwgEvent) => world.onEvent(this, e) };
+    const budget = new Budget({ maxBytes: 64 * 1024, owners: Array.from({ length: world.lanes }, (_, i) => i) });
+    const source = new KafkaSource(settingsOf(world), {
+      net: memoryNet(world.cluster, { clock, chance: chance.fork(), piece: [200, 65_536] }),
+      clock,
+      chance: chance.fork(),
+      crypto: systemSaslCrypto,
+    });
+    this.runner = new Runner(
+      {
+        sink: "raw",
+        lanes: world.lanes,
+        rules: { start: "earliest", acceptGap: false, retention: "fail", onRecreated: "fail" },
+        untilCaughtUp,
+        heartbeatMs: 3_000,
+        drainMs: 60_000,
+      },
+      {
+        clock,
+        source,
+        coverage,
+        committer: (listener) => new Committer({ sink: "raw", coverage, objects, clock, observer, listener }),
+        spawnLane: (lane) => this.#lane(world, serial, lane),
+        ledger: new Ledger(),
+        admission: new Admission(clock, budget, rateLimit(clock, {}), new SizeEstimate(256)),
+        buffers: new BufferPool(1024 * 1024),
+        observer,
+        sweep: async () => void (await objects.sweep(keeper.stagedNames())),
+      },
+    );
+    this.runner.run().then(
+      () => {
+        this.outcome = "done";
+      },
+      (e) => {
+        this.outcome = asFailure(e);
+      },
+    );
+  }
+
+  get running(): boolean {
+    return this.outcome === "running" && this.process.alive;
+  }
+
+  /** SIGKILL: nothing of it runs any more, whatever it was doing. */
+  kill(): void {
+    this.process.alive = false;
+    for (const p of this.#ports) p.kill();
+  }
+
+  #life(world: NodeWorld, other: HostId): "alive" | "dead" | "unknown" {
+    if (other.hostname !== `m${this.machine}`) return "unknown";
+    return world.nodes.some((n) => n.process.name === `node-${other.pid}` && n.running) ? "alive" : "dead";
+  }
+
+  #lane(world: NodeWorld, serial: number, lane: number): LanePort {
+    const clock = world.time.clock(this.process);
+    let sets = 0;
+    const instance = `i${serial}l${lane}x${this.#ports.length}`;
+    const port = hostInProcess(
+      (post) =>
+        new Lane({
+          lane,
+          rollBytes: 8 * 1024,
+          rollIntervalMs: 500,
+          maxOpenFiles: 4,
+          clock,
+          decoder: createFrameDecoder({ codecs: fallbackCodecs, maxDecompressedBytes: 1 << 20 }),
+          writer: new ParquetWriter(
+            {
+              path: "/lake/{topic}/{hour}",
+              row_group_bytes: 4096,
+              compression: "none",
+              compression_level: 1,
+              metadata_prefix: "_twg_",
+              pipeline: "sim",
+              sink: "raw",
+              version: "0",
+            },
+            { store: world.folder.handle(this.process), codecs: fallbackCodecs, clock },
+          ),
+          newSetId: () => `${instance}-${sets++}`,
+          post,
+        }),
+    );
+    this.#ports.push(port);
+    return port;
+  }
+}
+
+function settingsOf(world: NodeWorld) {
+  return {
+    bootstrap: world.cluster.brokers.map(({ host, port }) => ({ host, port })),
+    topics: [world.topic],
+    partitions: new Map<string, readonly number[]>(),
+    group: world.group,
+    start: "earliest",
+    committedOnly: true,
+    connectTimeoutMs: 120_000,
+    topicWaitMs: 60_000,
+    maxWaitMs: 200,
+    maxBytes: 16 * 1024,
+    partitionMaxBytes: 4 * 1024,
+    requestTimeoutMs: 2_000,
+    maxResponseBytes: 8 * 1024 * 1024,
+    metadataRefreshMs: 60_000,
+    onOutOfRange: "fail",
+    onRecreated: "fail",
+    clientId: "sim",
+    version: "0",
+    dialTimeoutMs: 2_000,
+    tls: null,
+    sasl: null,
+  } as const;
+}
+
+function early(keeper: CoverageKeeper, later: (fn: () => void) => void): CoverageStore {
+  return new Proxy(keeper, {
+    get(target, name) {
+      if (name === "cover") {
+        return async (ids: readonly string[]) => {
+          later(() => void target.cover(ids).catch(() => {}));
+          return ids.map(() => ({ ok: true }));
+        };
+      }
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
+
+function blind(store: MemoryVersionedStore, shared: SharedObject): MemoryVersionedStore {
+  return new Proxy(store, {
+    get(target, name) {
+      if (name === "write") {
+        return async (expected: number | null, bytes: Uint8Array) => {
+          shared.versions.clear();
+          shared.versions.set((expected ?? 0) + 1, bytes.slice());
+          return "won";
+        };
+      }
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}

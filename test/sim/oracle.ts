@@ -1,0 +1,74 @@
+/**
+ * Hands out records and remembers what a reader of committed records must find: plain batches of every codec,
+ * transactions that commit or abort, holes as compaction leaves them.
+ */
+import { buildBatch } from "../brokers/kafka/batch-builder.ts";
+import type { FakeCluster } from "../brokers/kafka/cluster.ts";
+import type { SeededChance } from "./chance.ts";
+
+const CODECS = ["none", "none", "gzip", "snappy", "lz4", "zstd"] as const;
+
+interface OpenTransaction {
+  readonly producerId: bigint;
+  readonly partition: number;
+  readonly records: (readonly [bigint, string])[];
+}
+
+export class Oracle {
+  /** Per partition: offset -> value of every record that must land. */
+  readonly expected: Map<bigint, string>[] = [];
+  readonly #cluster: FakeCluster;
+  readonly #topic: string;
+  readonly #chance: SeededChance;
+  #serial = 0;
+  #producer = 1n;
+  #open: OpenTransaction | null = null;
+
+  constructor(cluster: FakeCluster, topic: string, partitions: number, chance: SeededChance) {
+    this.#cluster = cluster;
+    this.#topic = topic;
+    this.#chance = chance;
+    for (let p = 0; p < partitions; p++) this.expected.push(new Map());
+  }
+
+  /** Appends one batch, or ends a transaction that is open. */
+  produce(): void {
+    const c = this.#chance;
+    if (this.#open !== null && c.next() < 0.5) return this.endTransaction();
+    const transactional = this.#open === null && c.next() < 0.2;
+    const partition = this.#open?.partition ?? c.int(this.expected.length);
+    const count = 1 + c.int(12);
+    const deltas: number[] = [];
+    for (let i = 0, d = 0; i < count; i++, d += 1 + (c.next() < 0.1 ? c.int(4) : 0)) deltas.push(d);
+    const values = deltas.map(() => `r${this.#serial++}`);
+    const hole = c.next() < 0.1 ? c.int(3) : 0;
+    const inTransaction = transactional || this.#open !== null;
+    if (transactional) this.#open = { producerId: this.#producer++, partition, records: [] };
+    const batch = buildBatch({
+      records: values.map((value, i) => ({ value, offsetDelta: deltas[i]!, key: c.next() < 0.5 ? `k${c.int(9)}` : null })),
+      lastOffsetDelta: deltas[count - 1]! + hole,
+      codec: c.pick(CODECS),
+      baseTimestamp: 1_767_225_600_000n + BigInt(c.int(7_200_000)),
+      ...(inTransaction ? { producerId: this.#open!.producerId, producerEpoch: 0, transactional: true } : {}),
+    });
+    const base = this.#cluster.append(this.#topic, partition, batch);
+    for (const [i, value] of values.entries()) {
+      const offset = base + BigInt(deltas[i]!);
+      if (this.#open === null) this.expected[partition]!.set(offset, value);
+      else this.#open.records.push([offset, value]);
+    }
+  }
+
+  endTransaction(): void {
+    const open = this.#open;
+    if (open === null) return;
+    this.#open = null;
+    const type = this.#chance.next() < 0.5 ? "commit" : "abort";
+    this.#cluster.endTransaction(this.#topic, open.partition, type, open.producerId);
+    if (type === "commit") for (const [offset, value] of open.records) this.expected[open.partition]!.set(offset, value);
+  }
+
+  get records(): number {
+    return this.expected.reduce((n, m) => n + m.size, 0);
+  }
+}

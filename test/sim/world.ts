@@ -1,0 +1,253 @@
+/**
+ * The simulated world of the raw scenario: three brokers, a producer, processes that are killed, stopped and
+ * replaced, a store and a coverage object that fail. One seed decides everything.
+ */
+import { sharedObject, type WriteFault } from "../../src/adapters/coverage/memory.ts";
+import type { TwgEvent } from "../../src/core/observe/events.ts";
+import { FakeCluster } from "../brokers/kafka/cluster.ts";
+import { SeededChance } from "./chance.ts";
+import { SimTime } from "./clock.ts";
+import { commitAhead, judge } from "./judge.ts";
+import { type Canary, type NodeWorld, SimNode } from "./node.ts";
+import { Oracle } from "./oracle.ts";
+import { SimFolder } from "./store.ts";
+
+export interface SimResult {
+  readonly seed: number;
+  readonly complaints: readonly string[];
+  readonly records: number;
+  readonly lives: number;
+  readonly steps: number;
+  readonly simulatedMs: number;
+}
+
+export interface SimOptions {
+  readonly canary?: Canary;
+  /** Told of everything that happens, with simulated time. */
+  readonly trace?: (line: string) => void;
+}
+
+const TOPIC = "t";
+/** Faults come in this time, then everything heals. */
+const CHAOS_MS = 30_000;
+/** Longest that the healed world may take to catch up. */
+const HEAL_MS = 600_000;
+
+export function simulate(seed: number, options: SimOptions = {}): Promise<SimResult> {
+  return new World(seed, options).run();
+}
+
+class World {
+  readonly #seed: number;
+  readonly #o: SimOptions;
+  readonly #time = new SimTime();
+  readonly #chance: SeededChance;
+  readonly #cluster: FakeCluster;
+  readonly #folder: SimFolder;
+  readonly #oracle: Oracle;
+  readonly #node: NodeWorld;
+  readonly #complaints: string[] = [];
+  #writeFaults = 0;
+  #healed = false;
+  #steps = 0;
+
+  constructor(seed: number, options: SimOptions) {
+    this.#seed = seed;
+    this.#o = options;
+    const chance = new SeededChance(seed);
+    this.#chance = chance;
+    const clock = this.#time.clock(null);
+    this.#cluster = new FakeCluster({ clock, brokers: 3 });
+    const partitions = 1 + chance.int(4);
+    this.#cluster.createTopic(TOPIC, { partitions });
+    this.#folder = new SimFolder(this.#time, chance.fork());
+    this.#oracle = new Oracle(this.#cluster, TOPIC, partitions, chance.fork());
+    this.#node = {
+      time: this.#time,
+      cluster: this.#cluster,
+      folder: this.#folder,
+      coverage: sharedObject(),
+      topic: TOPIC,
+      group: chance.next() < 0.8 ? "g" : null,
+      lanes: 1 + chance.int(2),
+      writeFault: () => this.#writeFault(),
+      onEvent: (node, event) => this.#onEvent(node, event),
+      canary: options.canary ?? null,
+      nodes: [],
+    };
+    this.#watchCommits();
+  }
+
+  async run(): Promise<SimResult> {
+    this.#every(20, 400, () => this.#oracle.produce());
+    this.#every(100, 2500, () => this.#mischief());
+    this.#every(50, 1500, () => this.#supervise());
+    await this.#until(() => false, CHAOS_MS);
+    await this.#heal();
+    this.#complaints.push(...(await judge(this.#oracle, this.#folder, this.#node.coverage)));
+    return {
+      seed: this.#seed,
+      complaints: this.#complaints,
+      records: this.#oracle.records,
+      lives: this.#node.nodes.length,
+      steps: this.#steps,
+      simulatedMs: this.#time.nowMs,
+    };
+  }
+
+  /** Everything works again; one fresh process after the other until one has caught up. */
+  async #heal(): Promise<void> {
+    this.#healed = true;
+    this.#oracle.endTransaction();
+    Object.assign(this.#folder.faults, { fail: 0, failAfter: 0, fullUntil: -1 });
+    for (const b of this.#cluster.brokers) if (!b.alive) this.#cluster.revive(b.id);
+    const limit = this.#time.nowMs + HEAL_MS;
+    // Whoever was stopped is woken while others work: it must not do harm either.
+    for (const n of this.#node.nodes) n.process.paused = false;
+    await this.#until(() => false, this.#time.nowMs + 5_000);
+    for (const n of this.#node.nodes) n.kill();
+    for (let tries = 0; tries < 5; tries++) {
+      const node = this.#start(true);
+      await this.#until(() => node.outcome !== "running", limit);
+      if (node.outcome === "done") return;
+      this.#say(`the healed run ended with ${JSON.stringify(node.outcome)}`);
+    }
+    this.#complaints.push("the healed world did not catch up");
+  }
+
+  async #until(done: () => boolean, limitMs: number): Promise<void> {
+    while (!done() && (await this.#time.step(limitMs))) this.#steps++;
+    if (!done()) this.#time.nowMs = Math.max(this.#time.nowMs, limitMs);
+  }
+
+  /** Calls `fn` again and again at random distances until the world heals. */
+  #every(minMs: number, maxMs: number, fn: () => void): void {
+    const clock = this.#time.clock(null);
+    const chance = this.#chance.fork();
+    const next = () =>
+      void clock.after(minMs + chance.int(maxMs - minMs), () => {
+        if (this.#healed) return;
+        fn();
+        next();
+      });
+    next();
+  }
+
+  #start(untilCaughtUp: boolean): SimNode {
+    const serial = this.#node.nodes.length;
+    const node = new SimNode(this.#node, serial, this.#chance.int(2), this.#chance.fork(), untilCaughtUp);
+    this.#node.nodes.push(node);
+    this.#say(`${node.process.name} starts on machine ${node.machine}`);
+    return node;
+  }
+
+  /** Starts a process where none works; sometimes one too many. */
+  #supervise(): void {
+    const working = this.#node.nodes.filter((n) => n.running && !n.process.paused);
+    if (working.length === 0 || (working.length === 1 && this.#chance.next() < 0.05)) this.#start(false);
+  }
+
+  #mischief(): void {
+    const c = this.#chance;
+    const running = this.#node.nodes.filter((n) => n.running);
+    const kinds = ["kill", "kill", "pause", "wake", "broker", "leader", "cut", "store", "full", "writes", "request"] as const;
+    const kind = c.pick(kinds);
+    this.#say(kind);
+    switch (kind) {
+      case "kill":
+        if (running.length > 0) c.pick(running).kill();
+        return;
+      case "pause":
+        if (running.length > 0) c.pick(running).process.paused = true;
+        return;
+      case "wake":
+        for (const n of running) n.process.paused = false;
+        return;
+      case "broker":
+        return this.#toggleBroker();
+      case "leader":
+        return this.#moveLeader();
+      case "cut":
+        return this.#cluster.cutConnections(1 + c.int(3));
+      case "store":
+        this.#folder.faults.fail = c.next() < 0.5 ? 0 : c.next() * 0.5;
+        this.#folder.faults.failAfter = c.next() < 0.5 ? 0 : c.next() * 0.5;
+        return;
+      case "full":
+        this.#folder.faults.fullUntil = this.#time.nowMs + c.int(4_000);
+        return;
+      case "writes":
+        this.#writeFaults = c.int(4);
+        return;
+      case "request":
+        return this.#spoilRequest();
+    }
+  }
+
+  #toggleBroker(): void {
+    const node = 1 + this.#chance.int(3);
+    const alive = this.#cluster.brokers.filter((b) => b.alive).length;
+    if (!this.#cluster.broker(node).alive) this.#cluster.revive(node);
+    else if (alive > 1) this.#cluster.kill(node);
+  }
+
+  #moveLeader(): void {
+    const alive = this.#cluster.brokers.filter((b) => b.alive).map((b) => b.id);
+    const partition = this.#chance.int(this.#oracle.expected.length);
+    this.#cluster.moveLeader(TOPIC, partition, this.#chance.pick(alive));
+  }
+
+  #spoilRequest(): void {
+    const c = this.#chance;
+    const api = c.pick(["Fetch", "Fetch", "Metadata", "OffsetCommit", "ListOffsets", "OffsetFetch"] as const);
+    const at = c.int(400);
+    const bit = 1 << c.int(8);
+    const action = c.pick([
+      { do: "drop", when: "before" },
+      { do: "drop", when: "after" },
+      { do: "stall" },
+      { do: "delay", ms: c.int(3_000) },
+      { do: "truncate", bytes: c.int(60) },
+      { do: "miscount", by: 1 },
+      { do: "bytes", change: (b: Uint8Array) => flip(b, at, bit) },
+    ] as const);
+    // Damage is only seen where a checksum covers it: the record bytes at the end of a fetch answer.
+    const harmless = action.do === "bytes" ? { do: "delay" as const, ms: 10 } : action;
+    const chosen = api === "Fetch" ? action : harmless;
+    this.#cluster.script.on({ api, action: chosen, times: 1 + c.int(2) });
+  }
+
+  #writeFault(): WriteFault | null {
+    if (this.#healed || this.#writeFaults === 0) return null;
+    this.#writeFaults--;
+    return this.#chance.pick(["lost", "unknown_applied", "unknown_not_applied"] as const);
+  }
+
+  /** At the very moment when the broker takes a commit over. */
+  #watchCommits(): void {
+    const take = this.#cluster.commit.bind(this.#cluster);
+    this.#cluster.commit = (group, topic, partition, committed) => {
+      const ahead = commitAhead(this.#node.coverage, partition, committed.offset);
+      if (ahead !== null) this.#complaints.push(ahead);
+      take(group, topic, partition, committed);
+    };
+  }
+
+  #onEvent(node: SimNode, event: TwgEvent): void {
+    if (this.#o.trace === undefined) return;
+    if (event.e === "bundle.delivered" || event.e === "bundle.consumed" || event.e === "stream.watermark") return;
+    this.#say(`${node.process.name} ${JSON.stringify(event, (_, v) => (typeof v === "bigint" ? String(v) : v))}`);
+  }
+
+  #say(line: string): void {
+    this.#o.trace?.(`${String(Math.round(this.#time.nowMs)).padStart(7)} ${line}`);
+  }
+}
+
+/** Damages one bit near the end of an answer: in the records of a fetch. */
+function flip(bytes: Uint8Array, fromEnd: number, bit: number): Uint8Array {
+  const copy = bytes.slice();
+  const at = copy.length - 1 - fromEnd;
+  if (at > 40) copy[at]! ^= bit;
+  return copy;
+}
