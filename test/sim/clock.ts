@@ -31,7 +31,7 @@ export class SimTime {
   /** A clock whose timers belong to a process. */
   clock(owner: SimProcess | null, epochMs = 1_767_225_600_000): Clock {
     return {
-      now: () => epochMs + this.nowMs,
+      now: () => Math.floor(epochMs + this.nowMs),
       monotonic: () => this.nowMs,
       after: (ms, fn) => this.#schedule(ms, fn, owner),
     };

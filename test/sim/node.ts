@@ -12,7 +12,7 @@ import { Committer } from "../../src/core/delivery/committer.ts";
 import { Ledger } from "../../src/core/delivery/ledger.ts";
 import { rateLimit } from "../../src/core/delivery/rate-limit.ts";
 import { SizeEstimate } from "../../src/core/delivery/size-estimate.ts";
-import { asFailure, type Failure } from "../../src/core/failure/failure.ts";
+import { asFailure, type Failure, toWire } from "../../src/core/failure/failure.ts";
 import { Admission } from "../../src/core/pipeline/admission.ts";
 import { BufferPool } from "../../src/core/pipeline/buffer-pool.ts";
 import { Lane } from "../../src/core/pipeline/lane.ts";
@@ -113,6 +113,7 @@ export class SimNode {
       },
       (e) => {
         this.outcome = asFailure(e);
+        observer.emit({ e: "failure", scope: "node", failure: toWire(this.outcome) });
       },
     );
   }

@@ -4,6 +4,7 @@
  */
 import { sharedObject, type WriteFault } from "../../src/adapters/coverage/memory.ts";
 import type { TwgEvent } from "../../src/core/observe/events.ts";
+import type { ApiName, Draft, ResponseOf } from "../../src/adapters/kafka/wire/protocol.ts";
 import { FakeCluster } from "../brokers/kafka/cluster.ts";
 import { SeededChance } from "./chance.ts";
 import { SimTime } from "./clock.ts";
@@ -200,8 +201,6 @@ class World {
   #spoilRequest(): void {
     const c = this.#chance;
     const api = c.pick(["Fetch", "Fetch", "Metadata", "OffsetCommit", "ListOffsets", "OffsetFetch"] as const);
-    const at = c.int(400);
-    const bit = 1 << c.int(8);
     const action = c.pick([
       { do: "drop", when: "before" },
       { do: "drop", when: "after" },
@@ -209,12 +208,23 @@ class World {
       { do: "delay", ms: c.int(3_000) },
       { do: "truncate", bytes: c.int(60) },
       { do: "miscount", by: 1 },
-      { do: "bytes", change: (b: Uint8Array) => flip(b, at, bit) },
     ] as const);
-    // Damage is only seen where a checksum covers it: the record bytes at the end of a fetch answer.
-    const harmless = action.do === "bytes" ? { do: "delay" as const, ms: 10 } : action;
-    const chosen = api === "Fetch" ? action : harmless;
-    this.#cluster.script.on({ api, action: chosen, times: 1 + c.int(2) });
+    const times = 1 + c.int(2);
+    if (api === "Fetch" && c.next() < 0.3) this.#damageRecords(times);
+    else this.#cluster.script.on({ api, action, times });
+  }
+
+  /** Flips a bit where a batch's checksum must notice it. */
+  #damageRecords(times: number): void {
+    const at = this.#chance.int(2_000);
+    const bit = 1 << this.#chance.int(8);
+    const change = (response: Draft<ResponseOf<ApiName>>) => {
+      const topics = (response as Draft<ResponseOf<"Fetch">>).responses ?? [];
+      const partitions = topics.flatMap((t) => [...(t.partitions ?? [])]) as { records?: Uint8Array | null }[];
+      for (const p of partitions) if (p.records != null && p.records.length > 0) p.records = flip(p.records, at, bit);
+      return response;
+    };
+    this.#cluster.script.on({ api: "Fetch", action: { do: "edit", change }, times });
   }
 
   #writeFault(): WriteFault | null {
@@ -244,10 +254,11 @@ class World {
   }
 }
 
-/** Damages one bit near the end of an answer: in the records of a fetch. */
-function flip(bytes: Uint8Array, fromEnd: number, bit: number): Uint8Array {
-  const copy = bytes.slice();
-  const at = copy.length - 1 - fromEnd;
-  if (at > 40) copy[at]! ^= bit;
+/** Damages one bit of the first batch, in what its checksum covers (from byte 21 on). */
+function flip(records: Uint8Array, at: number, bit: number): Uint8Array {
+  const copy = records.slice();
+  const length = 12 + new DataView(copy.buffer).getInt32(8);
+  const covered = Math.min(length, copy.length) - 21;
+  if (covered > 0) copy[21 + (at % covered)]! ^= bit;
   return copy;
 }

@@ -2,9 +2,10 @@
  * From a fetch response to frames: which bytes of the buffer are whole batches of which stream, and where each
  * stream goes on. Only batch headers are read, here on the control thread; everything else is a lane's work.
  */
+import { Failure } from "../../core/failure/failure.ts";
 import type { AbortedTransaction, Frame } from "../../core/records/frame.ts";
 import type { Partition } from "./source-partition.ts";
-import { scanBatches } from "./source-scan.ts";
+import { type BatchScan, scanBatches } from "./source-scan.ts";
 import type { FetchResponsePartition } from "./wire/messages/fetch.ts";
 
 /** A partition as it was when the request was made: an answer counts only while `version` is still the same. */
@@ -31,6 +32,7 @@ export function cutFrame(asked: Asked, answer: FetchResponsePartition, committed
   const scan = scanBatches(records);
   if (scan.end === 0) return { kind: "cut", need: scan.need };
   if (scan.next <= asked.position) return { kind: "behind" };
+  checkBounds(scan, asked.position, answer.highWatermark);
   const { stream, attempt } = asked.partition;
   const at = records.byteOffset;
   const aborted: readonly AbortedTransaction[] = committedOnly ? (answer.abortedTransactions ?? []) : [];
@@ -45,4 +47,14 @@ export function cutFrame(asked: Asked, answer: FetchResponsePartition, committed
     committedOnly,
   };
   return { kind: "frame", frame, epoch: scan.epoch };
+}
+
+/** A broker sends no batch that ends before the position asked for, and none beyond what is replicated. */
+function checkBounds(scan: BatchScan, position: bigint, highWatermark: bigint): void {
+  if (scan.firstNext <= position) {
+    throw new Failure("kafka.corrupt_batch", `asked for ${position}, got a batch that ends at ${scan.firstNext}`);
+  }
+  if (highWatermark >= 0n && scan.next > highWatermark) {
+    throw new Failure("kafka.corrupt_batch", `a batch ends at ${scan.next}, the log at ${highWatermark}`);
+  }
 }

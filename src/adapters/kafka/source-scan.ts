@@ -4,7 +4,8 @@
  *   v2     base offset int64 | length int32 | leader epoch int32 | magic int8 | crc | attributes int16 | last offset delta int32 ...
  *   v0, v1 offset int64 | length int32 | crc int32 | magic int8 ...        (a wrapper carries its last inner offset)
  *
- * Nothing is allocated per batch: only the last whole one decides the next offset.
+ * The checksum of a batch does not cover its base offset. What is known of a log is used instead: offsets only
+ * grow, so a batch that begins before the end of the one before it is damaged, and so is one beyond the log.
  */
 import { Failure } from "../../core/failure/failure.ts";
 
@@ -15,6 +16,8 @@ export interface BatchScan {
   readonly next: bigint;
   /** Leader epoch of the last whole batch, -1: not told (v0 and v1 never tell). */
   readonly epoch: number;
+  /** Offset after the first whole batch; meaningless if `end` is 0. */
+  readonly firstNext: bigint;
   /** Bytes that the batch behind the whole ones needs, 0: nothing was cut. */
   readonly need: number;
 }
@@ -34,6 +37,8 @@ export function scanBatches(bytes: Uint8Array): BatchScan {
   let at = 0;
   let last = -1;
   let need = 0;
+  let firstNext = 0n;
+  let next = 0n;
   while (at + MAGIC_AT < bytes.length) {
     const length = view.getInt32(at + LENGTH_AT);
     const magic = view.getInt8(at + MAGIC_AT);
@@ -44,16 +49,23 @@ export function scanBatches(bytes: Uint8Array): BatchScan {
       need = PREFIX + length;
       break;
     }
+    next = nextAfter(view, at, last < 0 ? null : next);
+    if (last < 0) firstNext = next;
     last = at;
     at += PREFIX + length;
   }
-  if (last < 0) return { end: 0, next: 0n, epoch: -1, need };
-  const isV2 = view.getInt8(last + MAGIC_AT) >= 2;
-  const delta = isV2 ? view.getInt32(last + LAST_DELTA_AT) : 0;
-  return {
-    end: at,
-    next: view.getBigInt64(last) + BigInt(delta) + 1n,
-    epoch: isV2 ? view.getInt32(last + EPOCH_AT) : -1,
-    need,
-  };
+  const epoch = last >= 0 && view.getInt8(last + MAGIC_AT) >= 2 ? view.getInt32(last + EPOCH_AT) : -1;
+  return { end: last < 0 ? 0 : at, next, firstNext, epoch, need };
+}
+
+/** Offset after the batch at `at`, which must not begin before `floor`. */
+function nextAfter(view: DataView, at: number, floor: bigint | null): bigint {
+  const isV2 = view.getInt8(at + MAGIC_AT) >= 2;
+  const base = view.getBigInt64(at);
+  const next = base + BigInt(isV2 ? view.getInt32(at + LAST_DELTA_AT) : 0) + 1n;
+  // A wrapper of the old formats carries its last offset, so only its end can be compared.
+  if (floor !== null && (isV2 ? base : next) < floor) {
+    throw new Failure("kafka.corrupt_batch", `a batch at offset ${base} follows one that ends at ${floor}`);
+  }
+  return next;
 }

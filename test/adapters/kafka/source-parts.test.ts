@@ -22,8 +22,8 @@ describe("batch scan", () => {
 
   test("whole batches, the offset after them and the epoch of the last one", () => {
     const bytes = two();
-    expect(scanBatches(bytes)).toEqual({ end: bytes.length, next: 15n, epoch: 5, need: 0 });
-    expect(scanBatches(new Uint8Array(0))).toEqual({ end: 0, next: 0n, epoch: -1, need: 0 });
+    expect(scanBatches(bytes)).toEqual({ end: bytes.length, next: 15n, firstNext: 13n, epoch: 5, need: 0 });
+    expect(scanBatches(new Uint8Array(0))).toEqual({ end: 0, next: 0n, firstNext: 0n, epoch: -1, need: 0 });
   });
 
   // Goal: a cut anywhere gives the batches before it, never an error. Method: every length.
@@ -67,6 +67,12 @@ describe("batch scan", () => {
       }
       expect([v.name, code === "kafka.corrupt_batch" || end >= v.used]).toEqual([v.name, true]);
     }
+  });
+
+  // No checksum covers the base offset; what a log is does: offsets only grow.
+  test("a batch that begins before the end of the one before it is damage", () => {
+    const bytes = new Uint8Array(Buffer.concat([batchAt(10n, 3, 4), batchAt(12n, 2, 5)]));
+    expect(() => scanBatches(bytes)).toThrow(/batch at offset 12 follows one that ends at 13/);
   });
 
   test("a length that no batch can have is damage", () => {

@@ -1,35 +1,38 @@
 /**
- * Which transactional batches of a frame were aborted (read_committed). The broker lists the aborted transactions
- * that overlap what it sent; a producer's batches are dropped from the transaction's first offset to its marker.
- * The list comes unsorted from some brokers.
+ * Which batches of a response belong to aborted transactions. The broker lists (producer id, first offset) of
+ * every aborted transaction that overlaps the response; a transaction ends at the abort marker of its producer.
+ * Works on batch headers and markers, so that nothing aborted is ever decompressed.
  */
 import type { AbortedTransaction } from "../../../../core/records/frame.ts";
 
-export class AbortedProducers {
-  readonly #queue: AbortedTransaction[];
-  readonly #now = new Set<bigint>();
-  #at = 0;
+export class AbortedFilter {
+  /** By first offset: some brokers send the list unordered. */
+  readonly #waiting: readonly AbortedTransaction[];
+  #taken = 0;
+  readonly #open = new Set<bigint>();
 
-  constructor(list: readonly AbortedTransaction[]) {
-    this.#queue = [...list].sort((a, b) => (a.firstOffset < b.firstOffset ? -1 : 1));
+  constructor(aborted: readonly AbortedTransaction[]) {
+    const order = (a: AbortedTransaction, b: AbortedTransaction) =>
+      a.firstOffset < b.firstOffset ? -1 : a.firstOffset > b.firstOffset ? 1 : 0;
+    this.#waiting = aborted.length > 1 ? [...aborted].sort(order) : aborted;
   }
 
-  /** To be called for each batch in order, before it is judged. */
-  upTo(lastOffset: bigint): void {
-    for (
-      let t = this.#queue[this.#at];
-      t !== undefined && t.firstOffset <= lastOffset;
-      t = this.#queue[++this.#at]
-    ) {
-      this.#now.add(t.producerId);
+  /** To be called for every batch of a producer, in order, before asking about it. */
+  reach(lastOffset: bigint): void {
+    for (; this.#taken < this.#waiting.length; this.#taken++) {
+      const next = this.#waiting[this.#taken]!;
+      if (next.firstOffset > lastOffset) return;
+      this.#open.add(next.producerId);
     }
   }
 
-  has(producerId: bigint): boolean {
-    return this.#now.has(producerId);
+  /** True for a transactional batch of this producer at the place reached. */
+  isAborted(producerId: bigint): boolean {
+    return this.#open.has(producerId);
   }
 
-  marker(producerId: bigint): void {
-    this.#now.delete(producerId);
+  /** The producer's abort marker was read. */
+  end(producerId: bigint): void {
+    this.#open.delete(producerId);
   }
 }

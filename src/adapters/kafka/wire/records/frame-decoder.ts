@@ -12,7 +12,7 @@ import type { FrameDecoder } from "../../../../core/ports/lane-parts.ts";
 import type { Frame } from "../../../../core/records/frame.ts";
 import type { RawBatch } from "../../../../core/records/raw-batch.ts";
 import type { StreamId } from "../../../../core/records/stream.ts";
-import { AbortedProducers } from "./aborted.ts";
+import { AbortedProducers } from "./aborted-producers.ts";
 import { BatchColumns, type BatchFacts, MAX_BYTES, MAX_ROWS } from "./batch-columns.ts";
 import { readLegacy } from "./legacy.ts";
 import { readRecords } from "./records-v2.ts";

@@ -1,0 +1,132 @@
+/**
+ * Raw consume with the real Kafka source and the real frame decoder on one thread: what a lane would get, counted
+ * and thrown away. Written beside bench/peers/franz-go, prints the same line.
+ *
+ *   bun bench/subjects/raw-consume.ts BOOTSTRAP TOPIC COUNT [--hash]
+ *
+ * A bundle is decoded after the next fetch was sent, as with a lane of its own; the budget holds as there.
+ */
+import { parseArgs } from "node:util";
+import { libduckdbPath } from "../../src/adapters/duckdb/embedded.ts";
+import { loadNative } from "../../src/adapters/duckdb/native.ts";
+import { KafkaSource, kafkaSettings } from "../../src/adapters/kafka/source.ts";
+import { kafkaSourceSpec } from "../../src/adapters/kafka/spec.ts";
+import { createFrameDecoder } from "../../src/adapters/kafka/wire/records/frame-decoder.ts";
+import { createNet } from "../../src/adapters/net/net.ts";
+import { systemChance } from "../../src/adapters/system/chance.ts";
+import { systemClock } from "../../src/adapters/system/clock.ts";
+import { systemSaslCrypto } from "../../src/adapters/system/sasl-crypto.ts";
+import type { Resolved } from "../../src/core/config/secret.ts";
+import { Budget } from "../../src/core/delivery/budget.ts";
+import { BufferPool } from "../../src/core/pipeline/buffer-pool.ts";
+import type { FoundStream, SourceHost, StreamStart } from "../../src/core/ports/source.ts";
+import type { FrameBundle } from "../../src/core/records/frame.ts";
+import type { RawBatch } from "../../src/core/records/raw-batch.ts";
+import type { StreamId } from "../../src/core/records/stream.ts";
+
+/** `pipeline.max_bytes` as it is by default. */
+const MAX_BYTES = 64 * 1024 * 1024;
+
+class CountingHost implements SourceHost {
+  readonly lanes = 1;
+  records = 0;
+  valueBytes = 0;
+  /** Sum of the CRC-32 of all values: the order of partitions does not matter. */
+  hash = 0n;
+  readonly done: Promise<void>;
+  readonly #want: number;
+  readonly #hashed: boolean;
+  readonly #budget = new Budget({ maxBytes: MAX_BYTES, owners: [0] });
+  readonly #buffers = new BufferPool(MAX_BYTES / 2);
+  readonly #decoder = createFrameDecoder({ codecs: loadNative(libduckdbPath()), maxDecompressedBytes: 1 << 29 });
+  readonly #streams: StreamId[] = [];
+  readonly #finish: () => void;
+
+  constructor(want: number, hashed: boolean) {
+    this.#want = want;
+    this.#hashed = hashed;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.done = promise;
+    this.#finish = resolve;
+  }
+
+  async begin(found: readonly FoundStream[]): Promise<readonly StreamStart[]> {
+    return found.map(({ transport, cluster, topic, partition, earliest }) => {
+      const id = { transport, cluster, topic, partition, incarnation: 0 };
+      return { id, stream: this.#streams.push(id) - 1, lane: 0, position: earliest, attempt: 0 };
+    });
+  }
+
+  room = () => this.#budget.room(0);
+  whenRoom = (_lane: number, wake: () => void) => this.#budget.whenRoom(0, wake);
+  takeBuffer = (bytes: number) => this.#buffers.take(bytes);
+  giveBuffer = (buffer: ArrayBuffer) => this.#buffers.give(buffer);
+
+  deliver(_lane: number, bundle: FrameBundle): void {
+    const size = bundle.buffer.byteLength;
+    this.#budget.take(0, size);
+    setImmediate(() => {
+      this.#decode(bundle);
+      this.#buffers.give(bundle.buffer);
+      this.#budget.give(0, size);
+      if (this.records >= this.#want) this.#finish();
+    });
+  }
+
+  #decode({ buffer, frames, receivedAt }: FrameBundle): void {
+    const bytes = new Uint8Array(buffer);
+    for (const frame of frames) {
+      this.#decoder.decode(bytes, frame, this.#streams[frame.stream]!, receivedAt, (batch) => this.#count(batch));
+    }
+  }
+
+  #count({ rows, value }: RawBatch): void {
+    this.records += rows;
+    this.valueBytes += value.offsets[rows]! - value.offsets[0]!;
+    if (!this.#hashed) return;
+    for (let i = 0; i < rows; i++) {
+      this.hash += BigInt(Bun.hash.crc32(value.data.subarray(value.offsets[i]!, value.offsets[i + 1]!)));
+    }
+  }
+
+  watermark(): void {}
+  healthy(): void {}
+  async lost(): Promise<void> {}
+
+  troubled(failure: Error): void {
+    console.error(failure.message);
+  }
+}
+
+const { values: flags, positionals } = parseArgs({
+  options: { hash: { type: "boolean", default: false } },
+  allowPositionals: true,
+});
+const [bootstrap, topic, count] = positionals;
+if (bootstrap === undefined || topic === undefined || count === undefined) {
+  console.error("usage: raw-consume.ts BOOTSTRAP TOPIC COUNT [--hash]");
+  process.exit(2);
+}
+const spec = kafkaSourceSpec.parse({ bootstrap: [bootstrap], topics: [topic] });
+const host = new CountingHost(Number(count), flags.hash);
+const parts = { net: createNet(systemClock), clock: systemClock, chance: systemChance, crypto: systemSaslCrypto };
+const begin = performance.now();
+const source = new KafkaSource(kafkaSettings(spec as Resolved<typeof spec>, "bench"), parts);
+const run = source.run(host);
+await Promise.race([host.done, run]);
+const seconds = (performance.now() - begin) / 1000;
+const { userCPUTime, systemCPUTime, maxRSS } = process.resourceUsage();
+await source.close();
+await run;
+console.log(
+  JSON.stringify({
+    records: host.records,
+    bytes: host.valueBytes,
+    seconds,
+    cpu: (userCPUTime + systemCPUTime) / 1e6,
+    user: userCPUTime / 1e6,
+    sys: systemCPUTime / 1e6,
+    rss_mb: Math.round(maxRSS / 1024),
+    hash: host.hash.toString(16).padStart(16, "0"),
+  }),
+);
