@@ -13,6 +13,8 @@ records=${1:-300000}
 config=examples/quickstart.toml
 address=$(sed -n 's/^ *bootstrap *= *\["\([^"]*\)"\].*/\1/p' "$config")
 data=$(sed -n 's/^ *path *= *"\([^"]*\)".*/\1/p' "$config")
+data=${data%%\{*} # what is filled in for each record comes below it
+data=${data%/}
 port=${address##*:}
 
 say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
@@ -59,7 +61,7 @@ grep '^ready ' "$log"
 say "3. dist/twg stream -c $config --until-caught-up"
 # The topic is made anew each time, so what an earlier quickstart landed is put away.
 case $data in
-  ./quickstart-data | ./quickstart-data/) rm -rf "$data" ;;
+  ./quickstart-data) rm -rf "$data" ;;
   *) echo "quickstart: $config lands in $data, which is not the quickstart's folder to clear" >&2; exit 3 ;;
 esac
 dist/twg stream -c "$config" --until-caught-up
