@@ -41,7 +41,8 @@ for (let seed = first; seed < first + seeds; seed++) {
     firstFailed ??= seed;
     console.error(`seed ${seed}: ${result.complaints.slice(0, 5).join("; ")}`);
   }
-  if ((seed - first + 1) % 100 === 0) console.error(`${seed - first + 1} of ${seeds} seeds, ${failed} failed`);
+  if ((seed - first + 1) % 100 === 0)
+    console.error(`${seed - first + 1} of ${seeds} seeds, ${failed} failed`);
 }
 const line = { scenario: flags.scenario, seeds, failed, first_failed_seed: firstFailed, records, lives };
 if (flags.json) console.log(JSON.stringify(line));

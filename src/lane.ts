@@ -4,22 +4,12 @@ import { loadNative } from "./adapters/duckdb/native.ts";
 import { createFrameDecoder } from "./adapters/kafka/wire/records/frame-decoder.ts";
 import type { LaneInit } from "./adapters/lanes/worker-host.ts";
 import { LocalObjectStore } from "./adapters/object-store/local.ts";
-import { ParquetWriter, type ParquetWriterOptions } from "./adapters/parquet/writer.ts";
+import { ParquetWriter } from "./adapters/parquet/writer.ts";
 import { systemClock } from "./adapters/system/clock.ts";
+import type { LaneConfig } from "./commands/lane-config.ts";
 import { asFailure, toWire } from "./core/failure/failure.ts";
 import { Lane } from "./core/pipeline/lane.ts";
 import type { FromLane, ToLane } from "./core/ports/lane.ts";
-
-export interface LaneConfig {
-  readonly instance: string;
-  readonly root: string;
-  readonly staging: string;
-  readonly rollBytes: number;
-  readonly rollIntervalMs: number;
-  readonly maxOpenFiles: number;
-  readonly maxDecompressedBytes: number;
-  readonly writer: ParquetWriterOptions;
-}
 
 declare const self: Worker;
 

@@ -33,7 +33,9 @@ export async function startBroker(
   seed: number,
   seconds: number,
 ): Promise<Broker> {
-  const ends = Array.from({ length: partitions }, (_, p) => Math.floor((records - p + partitions - 1) / partitions));
+  const ends = Array.from({ length: partitions }, (_, p) =>
+    Math.floor((records - p + partitions - 1) / partitions),
+  );
   if (flags.bootstrap !== undefined) {
     return {
       topic: { bootstrap: flags.bootstrap, name: flags.topic },

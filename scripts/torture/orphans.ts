@@ -17,12 +17,19 @@ function indexedKeys(lake: string): Set<string> {
   for (const folder of folders) {
     const root = folder.slice(0, Math.max(0, folder.indexOf("_twg") - 1));
     const names = readdirSync(join(lake, folder));
-    const newest = names.filter((n) => /^coverage-\d+\.json$/.test(n)).sort().at(-1);
+    const newest = names
+      .filter((n) => /^coverage-\d+\.json$/.test(n))
+      .sort()
+      .at(-1);
     const segments = names.filter((n) => n.startsWith("index-"));
     for (const name of [newest, ...segments]) {
       if (name === undefined) continue;
-      const body = JSON.parse(readFileSync(join(lake, folder, name), "utf8")) as { index?: Entry[]; entries?: Entry[] };
-      for (const e of body.index ?? body.entries ?? []) for (const t of e.targets) keys.add(join(root, t.key));
+      const body = JSON.parse(readFileSync(join(lake, folder, name), "utf8")) as {
+        index?: Entry[];
+        entries?: Entry[];
+      };
+      for (const e of body.index ?? body.entries ?? [])
+        for (const t of e.targets) keys.add(join(root, t.key));
     }
   }
   return keys;

@@ -1,7 +1,7 @@
 /** Joins a configuration to the adapters: everything that a running pipeline is made of. */
 import { randomBytes } from "node:crypto";
-import { coverageFolderOf, LocalVersionedStore } from "../adapters/coverage/local.ts";
 import { linuxIdentity } from "../adapters/coverage/host-identity.ts";
+import { coverageFolderOf, LocalVersionedStore } from "../adapters/coverage/local.ts";
 import { kafkaSettings } from "../adapters/kafka/settings.ts";
 import { KafkaSource } from "../adapters/kafka/source.ts";
 import { spawnWorkerLane } from "../adapters/lanes/worker-host.ts";
@@ -23,8 +23,8 @@ import { Admission } from "../core/pipeline/admission.ts";
 import { BufferPool } from "../core/pipeline/buffer-pool.ts";
 import { Runner } from "../core/pipeline/runner.ts";
 import type { Observer } from "../core/ports/observer.ts";
-import type { LaneConfig } from "../lane.ts";
 import type { ResolvedConfig } from "./config-file.ts";
+import type { LaneConfig } from "./lane-config.ts";
 import { VERSION } from "./version.ts";
 
 /** Heartbeats that an owner misses before another machine may take its place. */
@@ -83,7 +83,10 @@ export function buildStream(
     chance: systemChance,
     crypto: systemSaslCrypto,
   });
-  const budget = new Budget({ maxBytes: pipeline.max_bytes, owners: Array.from({ length: lanes }, (_, i) => i) });
+  const budget = new Budget({
+    maxBytes: pipeline.max_bytes,
+    owners: Array.from({ length: lanes }, (_, i) => i),
+  });
   const { max_records_per_s: records, max_bytes_per_s: bytes } = pipeline;
   const limit = rateLimit(systemClock, {
     ...(records === undefined ? {} : { recordsPerSecond: records }),
@@ -109,8 +112,17 @@ export function buildStream(
       source,
       coverage,
       committer: (listener) =>
-        new Committer({ sink: sink.name, coverage, objects: store, clock: systemClock, observer, listener, ...hooked }),
-      spawnLane: (lane) => spawnWorkerLane({ t: "init", lane, config: laneConfig(config, instance, root, staging) }),
+        new Committer({
+          sink: sink.name,
+          coverage,
+          objects: store,
+          clock: systemClock,
+          observer,
+          listener,
+          ...hooked,
+        }),
+      spawnLane: (lane) =>
+        spawnWorkerLane({ t: "init", lane, config: laneConfig(config, instance, root, staging) }),
       ledger: new Ledger(),
       admission: new Admission(systemClock, budget, limit, estimate),
       buffers: new BufferPool(pipeline.max_bytes / 2),

@@ -7,7 +7,13 @@ import { CRASH_POINTS, type CrashHook } from "../core/delivery/crash-points.ts";
 import { asFailure, Failure, toWire } from "../core/failure/failure.ts";
 import type { Runner } from "../core/pipeline/runner.ts";
 import type { Cli, StreamOptions } from "./cli.ts";
-import { askSecrets, loadConfig, type PipelineConfig, type ResolvedConfig, resolveSecrets } from "./config-file.ts";
+import {
+  askSecrets,
+  loadConfig,
+  type PipelineConfig,
+  type ResolvedConfig,
+  resolveSecrets,
+} from "./config-file.ts";
 import { exitCodeOf } from "./exit-code.ts";
 import { buildStream, lanesOf } from "./stream-parts.ts";
 import { VERSION } from "./version.ts";
@@ -23,7 +29,12 @@ export async function runStream(options: StreamOptions, cli: Cli): Promise<numbe
     telemetry.watchBudget(stream.budget);
     await stream.prepare();
     telemetry.start();
-    observer.emit({ e: "pipeline.started", pipeline: config.pipeline.name, version: VERSION, lanes: lanesOf(resolved) });
+    observer.emit({
+      e: "pipeline.started",
+      pipeline: config.pipeline.name,
+      version: VERSION,
+      lanes: lanesOf(resolved),
+    });
     const signals = listen(stream.runner, () => void reread(config, cli, stream, telemetry));
     try {
       const { rows, reason } = await stream.runner.run();
@@ -115,7 +126,9 @@ function crashHook(plan: string | undefined): CrashHook | null {
   if (plan === undefined || plan === "") return null;
   const [point, times = "1"] = plan.split(":");
   if (!CRASH_POINTS.some((p) => p === point)) {
-    throw new Failure("config.invalid", `TWG_CRASH_AT names ${point}`, { hint: `Known points: ${CRASH_POINTS.join(", ")}` });
+    throw new Failure("config.invalid", `TWG_CRASH_AT names ${point}`, {
+      hint: `Known points: ${CRASH_POINTS.join(", ")}`,
+    });
   }
   let left = Number(times);
   return (passed) => {

@@ -1,8 +1,37 @@
 /** Simulated time around real promises: time passes only while nothing else can happen. */
 import { settleJobs, type SimTime } from "../sim/clock.ts";
 
-/** Steps the clock until the promise has settled, and gives its outcome. For work on memory or on a local disk. */
-export async function drive<T>(time: SimTime, work: Promise<T>): Promise<T> {
+/** Calls of a real disk that are under way; simulated time stands still meanwhile. */
+export class Traffic {
+  #calls = 0;
+
+  get busy(): boolean {
+    return this.#calls > 0;
+  }
+
+  /** The object with every promise that its methods give counted here. */
+  watch<T extends object>(target: T): T {
+    return new Proxy(target, {
+      get: (of, name) => {
+        const value: unknown = Reflect.get(of, name, of);
+        return typeof value === "function" ? (...args: unknown[]) => this.#count(value.apply(of, args)) : value;
+      },
+    });
+  }
+
+  #count(result: unknown): unknown {
+    if (!(result instanceof Promise)) return result;
+    this.#calls++;
+    const end = () => {
+      this.#calls--;
+    };
+    result.then(end, end);
+    return result;
+  }
+}
+
+/** Steps the clock until the promise has settled, and gives its outcome. */
+export async function drive<T>(time: SimTime, work: Promise<T>, traffic?: Traffic): Promise<T> {
   let over = false;
   const done = () => {
     over = true;
@@ -10,8 +39,8 @@ export async function drive<T>(time: SimTime, work: Promise<T>): Promise<T> {
   work.then(done, done);
   await settleJobs();
   while (!over) {
-    // Real input and output takes turns of the event loop in which no timer is due.
-    if (!(await time.step(Number.POSITIVE_INFINITY))) await settleJobs();
+    if (traffic?.busy) await new Promise((turn) => setTimeout(turn, 0));
+    else if (!(await time.step(Number.POSITIVE_INFINITY))) await settleJobs();
   }
   return work;
 }

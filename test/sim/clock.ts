@@ -38,7 +38,13 @@ export class SimTime {
   }
 
   #schedule(ms: number, fn: () => void, owner: SimProcess | null): Timer {
-    const entry: Entry = { at: this.nowMs + Math.max(0, ms), order: this.#order++, fn, owner, cancelled: false };
+    const entry: Entry = {
+      at: this.nowMs + Math.max(0, ms),
+      order: this.#order++,
+      fn,
+      owner,
+      cancelled: false,
+    };
     push(this.#heap, entry);
     return {
       cancel: () => {

@@ -9,7 +9,10 @@ import type { Oracle } from "./oracle.ts";
 import type { SimFolder } from "./store.ts";
 
 interface StateJson {
-  readonly streams: readonly { readonly stream: string; readonly covered: readonly (readonly [string, string])[] }[];
+  readonly streams: readonly {
+    readonly stream: string;
+    readonly covered: readonly (readonly [string, string])[];
+  }[];
   readonly index: readonly { readonly targets: readonly { readonly key: string }[] }[];
 }
 
@@ -25,7 +28,9 @@ export function commitAhead(coverage: SharedObject, partition: number, next: big
   const stream = newestState(coverage)?.streams.find((s) => s.stream.endsWith(`/${partition}`));
   const covered = stream?.covered[0];
   const upTo = covered === undefined ? 0n : BigInt(covered[1]);
-  return next <= upTo ? null : `offset ${next} of partition ${partition} was committed, coverage reaches ${upTo}`;
+  return next <= upTo
+    ? null
+    : `offset ${next} of partition ${partition} was committed, coverage reaches ${upTo}`;
 }
 
 export async function judge(oracle: Oracle, folder: SimFolder, coverage: SharedObject): Promise<string[]> {

@@ -1,5 +1,9 @@
 /** One simulated process that runs the real pipeline over simulated time, network, disk and coverage object. */
-import { MemoryVersionedStore, type SharedObject, type WriteFault } from "../../src/adapters/coverage/memory.ts";
+import {
+  MemoryVersionedStore,
+  type SharedObject,
+  type WriteFault,
+} from "../../src/adapters/coverage/memory.ts";
 import { fallbackCodecs } from "../../src/adapters/duckdb/native-fallback.ts";
 import { KafkaSource } from "../../src/adapters/kafka/source.ts";
 import { createFrameDecoder } from "../../src/adapters/kafka/wire/records/frame-decoder.ts";
@@ -13,6 +17,7 @@ import { Ledger } from "../../src/core/delivery/ledger.ts";
 import { rateLimit } from "../../src/core/delivery/rate-limit.ts";
 import { SizeEstimate } from "../../src/core/delivery/size-estimate.ts";
 import { asFailure, type Failure, toWire } from "../../src/core/failure/failure.ts";
+import type { TwgEvent } from "../../src/core/observe/events.ts";
 import { Admission } from "../../src/core/pipeline/admission.ts";
 import { BufferPool } from "../../src/core/pipeline/buffer-pool.ts";
 import { Lane } from "../../src/core/pipeline/lane.ts";
@@ -20,7 +25,6 @@ import { Runner } from "../../src/core/pipeline/runner.ts";
 import type { CoverageStore } from "../../src/core/ports/coverage.ts";
 import type { HostId } from "../../src/core/ports/host-identity.ts";
 import type { LanePort } from "../../src/core/ports/lane.ts";
-import type { TwgEvent } from "../../src/core/observe/events.ts";
 import { sleep } from "../../src/core/time/clock.ts";
 import type { FakeCluster } from "../brokers/kafka/cluster.ts";
 import { memoryNet } from "../brokers/kafka/memory-net.ts";
@@ -57,12 +61,24 @@ export class SimNode {
   outcome: "running" | "done" | Failure = "running";
   readonly #ports: LanePort[] = [];
 
-  constructor(world: NodeWorld, serial: number, machine: number, chance: SeededChance, untilCaughtUp: boolean) {
+  constructor(
+    world: NodeWorld,
+    serial: number,
+    machine: number,
+    chance: SeededChance,
+    untilCaughtUp: boolean,
+  ) {
     this.process = new SimProcess(`node-${serial}`);
     this.machine = machine;
     const clock = world.time.clock(this.process);
     const objects = world.folder.handle(this.process);
-    const host: HostId = { hostname: `m${machine}`, pid: serial, bootId: `b${machine}`, pidNamespace: "n", startTime: "1" };
+    const host: HostId = {
+      hostname: `m${machine}`,
+      pid: serial,
+      bootId: `b${machine}`,
+      pidNamespace: "n",
+      startTime: "1",
+    };
     const versions = new MemoryVersionedStore(world.coverage, {
       fault: world.writeFault,
       delay: () => sleep(clock, chance.next() * 5),
@@ -76,9 +92,13 @@ export class SimNode {
         host: { self: host, isAlive: (other) => this.#life(world, other) },
       },
     );
-    const coverage = world.canary === "early_cover" ? early(keeper, (fn) => void clock.after(400, fn)) : keeper;
+    const coverage =
+      world.canary === "early_cover" ? early(keeper, (fn) => void clock.after(400, fn)) : keeper;
     const observer = { emit: (e: TwgEvent) => world.onEvent(this, e) };
-    const budget = new Budget({ maxBytes: 64 * 1024, owners: Array.from({ length: world.lanes }, (_, i) => i) });
+    const budget = new Budget({
+      maxBytes: 64 * 1024,
+      owners: Array.from({ length: world.lanes }, (_, i) => i),
+    });
     const source = new KafkaSource(settingsOf(world), {
       net: memoryNet(world.cluster, { clock, chance: chance.fork(), piece: [200, 65_536] }),
       clock,

@@ -45,7 +45,11 @@ export class Oracle {
     const inTransaction = transactional || this.#open !== null;
     if (transactional) this.#open = { producerId: this.#producer++, partition, records: [] };
     const batch = buildBatch({
-      records: values.map((value, i) => ({ value, offsetDelta: deltas[i]!, key: c.next() < 0.5 ? `k${c.int(9)}` : null })),
+      records: values.map((value, i) => ({
+        value,
+        offsetDelta: deltas[i]!,
+        key: c.next() < 0.5 ? `k${c.int(9)}` : null,
+      })),
       lastOffsetDelta: deltas[count - 1]! + hole,
       codec: c.pick(CODECS),
       baseTimestamp: 1_767_225_600_000n + BigInt(c.int(7_200_000)),
@@ -65,7 +69,8 @@ export class Oracle {
     this.#open = null;
     const type = this.#chance.next() < 0.5 ? "commit" : "abort";
     this.#cluster.endTransaction(this.#topic, open.partition, type, open.producerId);
-    if (type === "commit") for (const [offset, value] of open.records) this.expected[open.partition]!.set(offset, value);
+    if (type === "commit")
+      for (const [offset, value] of open.records) this.expected[open.partition]!.set(offset, value);
   }
 
   get records(): number {

@@ -5,7 +5,7 @@
 import { Failure } from "../../src/core/failure/failure.ts";
 import type { ObjectStore, StagedObject, Target, TargetState } from "../../src/core/ports/object-store.ts";
 import type { SeededChance } from "./chance.ts";
-import { type SimProcess, type SimTime } from "./clock.ts";
+import type { SimProcess, SimTime } from "./clock.ts";
 
 interface Staged {
   chunks: Uint8Array[];

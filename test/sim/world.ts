@@ -3,8 +3,8 @@
  * replaced, a store and a coverage object that fail. One seed decides everything.
  */
 import { sharedObject, type WriteFault } from "../../src/adapters/coverage/memory.ts";
-import type { TwgEvent } from "../../src/core/observe/events.ts";
 import type { ApiName, Draft, ResponseOf } from "../../src/adapters/kafka/wire/protocol.ts";
+import type { TwgEvent } from "../../src/core/observe/events.ts";
 import { FakeCluster } from "../brokers/kafka/cluster.ts";
 import { SeededChance } from "./chance.ts";
 import { SimTime } from "./clock.ts";
@@ -151,7 +151,19 @@ class World {
   #mischief(): void {
     const c = this.#chance;
     const running = this.#node.nodes.filter((n) => n.running);
-    const kinds = ["kill", "kill", "pause", "wake", "broker", "leader", "cut", "store", "full", "writes", "request"] as const;
+    const kinds = [
+      "kill",
+      "kill",
+      "pause",
+      "wake",
+      "broker",
+      "leader",
+      "cut",
+      "store",
+      "full",
+      "writes",
+      "request",
+    ] as const;
     const kind = c.pick(kinds);
     this.#say(kind);
     switch (kind) {
@@ -220,8 +232,11 @@ class World {
     const bit = 1 << this.#chance.int(8);
     const change = (response: Draft<ResponseOf<ApiName>>) => {
       const topics = (response as Draft<ResponseOf<"Fetch">>).responses ?? [];
-      const partitions = topics.flatMap((t) => [...(t.partitions ?? [])]) as { records?: Uint8Array | null }[];
-      for (const p of partitions) if (p.records != null && p.records.length > 0) p.records = flip(p.records, at, bit);
+      const partitions = topics.flatMap((t) => [...(t.partitions ?? [])]) as {
+        records?: Uint8Array | null;
+      }[];
+      for (const p of partitions)
+        if (p.records != null && p.records.length > 0) p.records = flip(p.records, at, bit);
       return response;
     };
     this.#cluster.script.on({ api: "Fetch", action: { do: "edit", change }, times });
@@ -245,8 +260,11 @@ class World {
 
   #onEvent(node: SimNode, event: TwgEvent): void {
     if (this.#o.trace === undefined) return;
-    if (event.e === "bundle.delivered" || event.e === "bundle.consumed" || event.e === "stream.watermark") return;
-    this.#say(`${node.process.name} ${JSON.stringify(event, (_, v) => (typeof v === "bigint" ? String(v) : v))}`);
+    if (event.e === "bundle.delivered" || event.e === "bundle.consumed" || event.e === "stream.watermark")
+      return;
+    this.#say(
+      `${node.process.name} ${JSON.stringify(event, (_, v) => (typeof v === "bigint" ? String(v) : v))}`,
+    );
   }
 
   #say(line: string): void {

@@ -30,7 +30,11 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
     hint: "Set the sink's `path` to a folder that can be written",
   },
   ENOTDIR: { code: "store.denied", text: "a part of the path is a file", hint: "Correct the sink's `path`" },
-  EMFILE: { code: "store.io", text: "too many open files", hint: "Raise the limit of open files (LimitNOFILE)" },
+  EMFILE: {
+    code: "store.io",
+    text: "too many open files",
+    hint: "Raise the limit of open files (LimitNOFILE)",
+  },
 };
 
 export function codeOf(e: unknown): string {

@@ -130,10 +130,14 @@ export class LocalObjectStore implements ObjectStore {
     const path = this.#final(target);
     const size = await sizeOf(path);
     if (size !== null && size !== target.bytes) {
-      throw new Failure("store.foreign", `a file of ${size} bytes stands where one of ${target.bytes} belongs`, {
-        at: path,
-        hint: "Move it away; it is not one that twg wrote",
-      });
+      throw new Failure(
+        "store.foreign",
+        `a file of ${size} bytes stands where one of ${target.bytes} belongs`,
+        {
+          at: path,
+          hint: "Move it away; it is not one that twg wrote",
+        },
+      );
     }
     return size;
   }
@@ -197,11 +201,15 @@ class StagedFile implements StagedObject {
       this.#fd = null;
     } catch (e) {
       // After a failed fsync the kernel may have dropped the pages and a second one would lie: never try again.
-      throw new Failure("store.not_durable", `the file could not be made durable: ${storeFailure(e, "sync", "").message}`, {
-        at: this.#path,
-        cause: e,
-        hint: "Its records were not acknowledged and are read again",
-      });
+      throw new Failure(
+        "store.not_durable",
+        `the file could not be made durable: ${storeFailure(e, "sync", "").message}`,
+        {
+          at: this.#path,
+          cause: e,
+          hint: "Its records were not acknowledged and are read again",
+        },
+      );
     }
     return { key: this.key, staging: this.#name, bytes: this.#bytes, rows };
   }
@@ -213,7 +221,8 @@ class StagedFile implements StagedObject {
   }
 
   #open(): number {
-    if (this.#fd === null) throw new Failure("internal.bug", "a staged file is used after its end", { at: this.#path });
+    if (this.#fd === null)
+      throw new Failure("internal.bug", "a staged file is used after its end", { at: this.#path });
     return this.#fd;
   }
 }

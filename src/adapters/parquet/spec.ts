@@ -23,7 +23,11 @@ export const parquetSinkSpec = z.strictObject({
   roll_bytes: byteSize({ min: 64 * KIB, max: 64 * 1024 * MIB })
     .default(256 * MIB)
     .describe("A file is closed when it has reached this size.")
-    .meta({ unit: "bytes", examples: ["256MiB"], why: "Large enough for scans, small enough to be read whole." }),
+    .meta({
+      unit: "bytes",
+      examples: ["256MiB"],
+      why: "Large enough for scans, small enough to be read whole.",
+    }),
   roll_interval_ms: durationMs({ min: 50, max: 86_400_000 })
     .default(10_000)
     .describe("Files are closed, published and acknowledged at the latest after this time.")

@@ -57,8 +57,12 @@ export class PathTemplate {
     if (problem !== null) throw new Failure("internal.bug", `path template: ${problem}`, { at: path });
     this.root = rootOf(path);
     this.#pipeline = pipeline;
-    this.#parts = partsOf(path.indexOf("{") < 0 ? "" : path.slice(path.lastIndexOf("/", path.indexOf("{")) + 1));
-    this.#usesTime = this.#parts.some((p) => typeof p !== "string" && (p.name === "date" || p.name === "hour"));
+    this.#parts = partsOf(
+      path.indexOf("{") < 0 ? "" : path.slice(path.lastIndexOf("/", path.indexOf("{")) + 1),
+    );
+    this.#usesTime = this.#parts.some(
+      (p) => typeof p !== "string" && (p.name === "date" || p.name === "hour"),
+    );
   }
 
   /** Calls back for each run of rows that share a folder, in order, together all rows of the batch. */

@@ -16,7 +16,10 @@ import type { ParquetSinkOptions } from "./spec.ts";
 import { PathTemplate } from "./template.ts";
 
 export interface ParquetWriterOptions
-  extends Pick<ParquetSinkOptions, "path" | "row_group_bytes" | "compression" | "compression_level" | "metadata_prefix"> {
+  extends Pick<
+    ParquetSinkOptions,
+    "path" | "row_group_bytes" | "compression" | "compression_level" | "metadata_prefix"
+  > {
   readonly pipeline: string;
   readonly sink: string;
   readonly version: string;

@@ -44,6 +44,8 @@ export interface TelemetryOptions {
   readonly fatalMs?: number;
   /** `roll_interval_ms`: how long fetched data may rightly wait in an open file. */
   readonly rollMs?: number;
+  /** Called once the stall is fatal, for whoever ends the run. */
+  readonly onFatalStall?: () => void;
 }
 
 /** The part of a budget that is shown. `core/delivery/budget.ts` is one. */
@@ -182,6 +184,7 @@ class Assembled implements Telemetry {
       meterEvent(this.#meters, event);
       if (event.e === "stream.ended") this.#forget(event.topic, event.partition);
       if (told) this.#logger.log(event);
+      if (event.e === "stall.fatal") this.#o.onFatalStall?.();
     } catch {
       this.#meters.telemetryErrors.add(1);
     }

@@ -111,7 +111,13 @@ export class Committer {
       if (answer?.ok) {
         this.#tell("set.covered", w);
         this.#p.listener.committed(w.intent.id, w.intent.spans);
-      } else this.#p.listener.refused(w.intent.id, w.set.lane, answer?.reason ?? "gone", answer?.detail ?? "no answer");
+      } else
+        this.#p.listener.refused(
+          w.intent.id,
+          w.set.lane,
+          answer?.reason ?? "gone",
+          answer?.detail ?? "no answer",
+        );
     }
   }
 

@@ -11,7 +11,13 @@
  * Then, whatever it was: a position that retention has passed is refused or recorded as lost by policy, and one
  * beyond the log's end is refused, since a log that became shorter is not the log that was read.
  */
-import { firstUncovered, intersectRanges, type Ranges, subtractRanges, unionRanges } from "../coverage/ranges.ts";
+import {
+  firstUncovered,
+  intersectRanges,
+  type Ranges,
+  subtractRanges,
+  unionRanges,
+} from "../coverage/ranges.ts";
 import { Failure } from "../failure/failure.ts";
 import type { LostRange, Range } from "../ports/coverage.ts";
 import type { StreamKey } from "../records/stream.ts";

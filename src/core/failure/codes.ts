@@ -74,17 +74,37 @@ export const CODES = {
   "bytes.limit": spec("runtime", false, "A declared length or count is above the limit for its place."),
   "bytes.invalid": spec("runtime", false, "A field holds a value that its format does not allow."),
   // object stores
-  "store.full": spec("environment", true, "No space or quota left where files are written. Free some: the job goes on by itself."),
+  "store.full": spec(
+    "environment",
+    true,
+    "No space or quota left where files are written. Free some: the job goes on by itself.",
+  ),
   "store.denied": spec("environment", false, "No right to write in the sink's folder."),
   "store.read_only": spec("environment", false, "The file system of the sink's folder is read-only."),
   "store.io": spec("environment", true, "The file system reported an error on reading or writing."),
-  "store.not_durable": spec("runtime", false, "The disk refused to make a file durable. Look at its health; nothing was acknowledged."),
-  "store.unavailable": spec("environment", true, "The store did not answer or answered with an error that passes."),
+  "store.not_durable": spec(
+    "runtime",
+    false,
+    "The disk refused to make a file durable. Look at its health; nothing was acknowledged.",
+  ),
+  "store.unavailable": spec(
+    "environment",
+    true,
+    "The store did not answer or answered with an error that passes.",
+  ),
   "store.absent": spec("runtime", false, "Neither the staged nor the published object is there."),
-  "store.foreign": spec("runtime", false, "A file that twg did not write stands where one of its files belongs. It is left alone."),
+  "store.foreign": spec(
+    "runtime",
+    false,
+    "A file that twg did not write stands where one of its files belongs. It is left alone.",
+  ),
   // lanes and pipeline
   "lane.died": spec("runtime", true, "A lane's thread ended; what it had not sealed is fetched again."),
-  "delivery.drain_timeout": spec("runtime", false, "A stop did not get all open files published in time. Nothing is lost; they are read again."),
+  "delivery.drain_timeout": spec(
+    "runtime",
+    false,
+    "A stop did not get all open files published in time. Nothing is lost; they are read again.",
+  ),
   "lane.unstable": spec("runtime", false, "A lane died again and again at the same work."),
   // network
   "net.refused": spec(

@@ -10,6 +10,9 @@ export interface HealthRoles {
 
 type Rows = { readonly [K in EventName]?: (h: HealthTree, e: EventOf<K>, roles: HealthRoles) => void };
 
+/** Scopes whose failure ends the run. */
+const ENDS: ReadonlySet<string> = new Set(["pipeline", "source"]);
+
 const why = (f: FailureWire): string => (f.at === null ? f.message : `${f.message} (at ${f.at})`);
 
 function sinkFailed(h: HealthTree, sink: string, f: FailureWire, roles: HealthRoles): void {
@@ -28,7 +31,10 @@ const ROWS: Rows = {
   },
   "pipeline.stopping": (h, e) => h.degraded("pipeline", "draining", e.reason),
   "pipeline.stopped": (h, e) => h.failed("pipeline", "stopped", e.reason),
-  failure: (h, e) => h.failed("pipeline", e.failure.code, `${e.scope}: ${why(e.failure)}`),
+  // Others, such as secrets that could not be read again, change nothing of what runs.
+  failure: (h, e) => {
+    if (ENDS.has(e.scope)) h.failed("pipeline", e.failure.code, `${e.scope}: ${why(e.failure)}`);
+  },
 
   "source.healthy": (h) => h.ok("source"),
   "source.troubled": (h, e) => h.failed("source", e.failure.code, why(e.failure)),

@@ -22,7 +22,7 @@ export interface Work {
 
 export interface WatchdogOptions {
   readonly clock: Clock;
-  /** Standstill that is reported. Default 60 s. */
+  /** Standstill that is reported. Default 60 s, or half of `fatalMs` where that is less. */
   readonly stallMs?: number;
   /** Standstill after which the process is not alive. Default five times `stallMs`. */
   readonly fatalMs?: number;
@@ -47,7 +47,7 @@ export class Watchdog {
 
   constructor(options: WatchdogOptions) {
     this.#o = options;
-    this.#stallMs = options.stallMs ?? DEFAULT_STALL_MS;
+    this.#stallMs = options.stallMs ?? Math.min(DEFAULT_STALL_MS, (options.fatalMs ?? Infinity) / 2);
     this.#fatalMs = options.fatalMs ?? 5 * this.#stallMs;
     this.#checkedAt = options.clock.monotonic();
   }

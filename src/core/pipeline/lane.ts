@@ -176,7 +176,9 @@ export class Lane {
     const entry = this.#streams.get(frame.stream);
     if (entry === undefined || entry.broken || frame.attempt !== entry.info.attempt) return;
     if (frame.from !== entry.expected) {
-      throw new Failure("internal.bug", `frame starts at ${frame.from}, expected ${entry.expected}`, { at: entry.key });
+      throw new Failure("internal.bug", `frame starts at ${frame.from}, expected ${entry.expected}`, {
+        at: entry.key,
+      });
     }
     const start = this.#o.clock.monotonic();
     const writeBefore = this.#writeMs;
@@ -187,7 +189,9 @@ export class Lane {
           entry.expected = piece.next;
         } else {
           const narrowed = { ...frame, from: piece.from, next: piece.next };
-          this.#o.decoder.decode(bytes, narrowed, entry.info.id, receivedAt, (batch) => this.#batch(entry, batch));
+          this.#o.decoder.decode(bytes, narrowed, entry.info.id, receivedAt, (batch) =>
+            this.#batch(entry, batch),
+          );
         }
       }
     } catch (e) {
@@ -223,7 +227,16 @@ export class Lane {
     const files = await this.#retrying(() => this.#o.writer.seal(spans));
     this.#clearSet();
     const { targets, rows, bytes } = files;
-    const set: SealedSet = { id, lane: this.#o.lane, epoch: this.#epoch, targets, spans, rows, bytes, reason };
+    const set: SealedSet = {
+      id,
+      lane: this.#o.lane,
+      epoch: this.#epoch,
+      targets,
+      spans,
+      rows,
+      bytes,
+      reason,
+    };
     this.#o.post({ t: "sealed", set });
   }
 

@@ -6,7 +6,7 @@
  *   lane seals -> committer: intent, publish, cover -> ledger commits -> source is acknowledged.
  * `#onCommitted` is the only place that lets an acknowledgement go out.
  */
-import type { Committer, CommitListener } from "../delivery/committer.ts";
+import type { CommitListener, Committer } from "../delivery/committer.ts";
 import type { CrashHook } from "../delivery/crash-points.ts";
 import type { Ledger } from "../delivery/ledger.ts";
 import { asFailure, Failure, type FailureWire, toWire } from "../failure/failure.ts";
@@ -168,7 +168,13 @@ export class Runner implements SourceHost, CommitListener {
       if (!this.#p.ledger.deliver(f.stream, f.attempt, f.from, f.next)) continue;
       const id = this.#table.get(f.stream).id;
       const positions = Number(f.next - f.from);
-      parts.push({ topic: id.topic, partition: id.partition, next: f.next, positions, bytes: f.end - f.start });
+      parts.push({
+        topic: id.topic,
+        partition: id.partition,
+        next: f.next,
+        positions,
+        bytes: f.end - f.start,
+      });
     }
     this.#p.admission.delivered(lane, held);
     this.#lanes().deliver(lane, bundle);

@@ -124,7 +124,8 @@ export class StreamTable {
     const keys = new Set(spans.map((s) => s.stream));
     return [...keys].map((key) => {
       const stream = this.#byKey.get(key);
-      if (stream === undefined) throw new Failure("internal.bug", "a set claims a stream that is not ours", { at: key });
+      if (stream === undefined)
+        throw new Failure("internal.bug", "a set claims a stream that is not ours", { at: key });
       return this.get(stream).authority;
     });
   }
@@ -183,7 +184,14 @@ export class StreamTable {
     const stream = this.#byKey.get(l.stream);
     if (stream === undefined) return;
     const { topic, partition } = this.get(stream).id;
-    this.#p.observer.emit({ e: "records.lost", topic, partition, from: l.from, next: l.next, reason: l.reason });
+    this.#p.observer.emit({
+      e: "records.lost",
+      topic,
+      partition,
+      from: l.from,
+      next: l.next,
+      reason: l.reason,
+    });
   }
 
   /** Gives each topic its incarnation: what we remember of its id decides whether it is still the same topic. */

@@ -12,7 +12,13 @@ import type { Target } from "./object-store.ts";
  * span.next is where to fetch again.
  */
 export interface FrameDecoder {
-  decode(bytes: Uint8Array, frame: Frame, stream: StreamId, receivedAt: number, emit: (batch: RawBatch) => void): void;
+  decode(
+    bytes: Uint8Array,
+    frame: Frame,
+    stream: StreamId,
+    receivedAt: number,
+    emit: (batch: RawBatch) => void,
+  ): void;
 }
 
 export interface SetFiles {

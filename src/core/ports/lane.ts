@@ -55,11 +55,21 @@ export interface LaneCounts {
 export type FromLane =
   | { readonly t: "ready" }
   /** The lane has read the bundle; its buffer comes back. */
-  | { readonly t: "consumed"; readonly buffer: ArrayBuffer; readonly bytes: number; readonly counts: LaneCounts }
+  | {
+      readonly t: "consumed";
+      readonly buffer: ArrayBuffer;
+      readonly bytes: number;
+      readonly counts: LaneCounts;
+    }
   | { readonly t: "sealed"; readonly set: SealedSet }
   | { readonly t: "rolled"; readonly token: number }
   /** A stream's bytes could not be read; rows before `position` are kept. The source decides: fetch again or stop. */
-  | { readonly t: "broken"; readonly stream: number; readonly position: bigint; readonly failure: FailureWire }
+  | {
+      readonly t: "broken";
+      readonly stream: number;
+      readonly position: bigint;
+      readonly failure: FailureWire;
+    }
   /** The sink failed. Retryable: the lane keeps its rows and tries again by itself, this only reports. */
   | { readonly t: "sink"; readonly failure: FailureWire | null }
   /** The lane cannot go on; everything not sealed is lost. */

@@ -46,8 +46,16 @@ export const METADATA_COLUMNS: readonly MetadataColumn[] = [
   source("offset", "int64", "Offset within the partition."),
   source("message_id", "bytes", "Message id in the transport's own encoding (Pulsar)."),
   source("leader_epoch", "int32", "Leader epoch under which the batch was appended; null if unknown."),
-  source("timestamp", "timestamp_ms", "Timestamp of the record as the source keeps it, -1 and extremes included."),
-  source("timestamp_type", "string", "CreateTime or LogAppendTime; null if the record format has no timestamp."),
+  source(
+    "timestamp",
+    "timestamp_ms",
+    "Timestamp of the record as the source keeps it, -1 and extremes included.",
+  ),
+  source(
+    "timestamp_type",
+    "string",
+    "CreateTime or LogAppendTime; null if the record format has no timestamp.",
+  ),
   source("key", "bytes", "Key; null and empty are different."),
   source("value", "bytes", "Value exactly as received; null (a tombstone) and empty are different."),
   source("headers", "headers", "Headers in order, with duplicate keys and null values."),
@@ -65,7 +73,12 @@ export const METADATA_COLUMNS: readonly MetadataColumn[] = [
   stamped("ingest_ts", "timestamp_ms", "When its bytes arrived here."),
   stamped("emit_ts", "timestamp_ms", "When it was given to the sink."),
   stamped("pipeline", "string", "Name of the pipeline."),
-  stamped("schema_id", "string", "Id of the schema that the payload names, as text; null in the raw lane.", true),
+  stamped(
+    "schema_id",
+    "string",
+    "Id of the schema that the payload names, as text; null in the raw lane.",
+    true,
+  ),
   stamped("dq", "string", "Verdict of the quality rules as JSON; null where none ran.", true),
 ];
 

@@ -20,9 +20,11 @@ const UTF8 = new TextEncoder();
 export type RecordIdBase = Int32Array;
 
 /** What all records of one topic incarnation share. Once per topic, not per record. */
-export function recordIdBase(stream: Pick<StreamId, "transport" | "cluster" | "topic" | "incarnation">): RecordIdBase {
-  const parts = [DOMAIN, stream.transport, stream.cluster, stream.topic, String(stream.incarnation)].map((s) =>
-    UTF8.encode(s),
+export function recordIdBase(
+  stream: Pick<StreamId, "transport" | "cluster" | "topic" | "incarnation">,
+): RecordIdBase {
+  const parts = [DOMAIN, stream.transport, stream.cluster, stream.topic, String(stream.incarnation)].map(
+    (s) => UTF8.encode(s),
   );
   const message = new Uint8Array(parts.reduce((n, p) => n + 4 + p.length, 0));
   const view = new DataView(message.buffer);

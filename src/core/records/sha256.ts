@@ -45,7 +45,16 @@ function schedule(view: DataView, at: number, w: Int32Array): void {
 }
 
 function compress(h: Int32Array, w: Int32Array): void {
-  let [a, b, c, d, e, f, g, x] = h as unknown as [number, number, number, number, number, number, number, number];
+  let [a, b, c, d, e, f, g, x] = h as unknown as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
   for (let t = 0; t < 64; t++) {
     const s1 = rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25);
     const t1 = (x + s1 + ((e & f) ^ (~e & g)) + K[t]! + w[t]!) | 0;

@@ -44,7 +44,8 @@ class ScriptedDecoder implements FrameDecoder {
   badAt: bigint | null = null;
   error = new Failure("kafka.corrupt_batch", "bad bytes");
   decode(_bytes: Uint8Array, frame: Frame, stream: StreamId, _at: number, emit: (b: RawBatch) => void): void {
-    const bad = this.badAt !== null && this.badAt >= frame.from && this.badAt < frame.next ? this.badAt : null;
+    const bad =
+      this.badAt !== null && this.badAt >= frame.from && this.badAt < frame.next ? this.badAt : null;
     const next = bad ?? frame.next;
     if (next > frame.from) {
       const span = { stream: KEY, from: frame.from, next };
@@ -61,7 +62,14 @@ let out: FromLane[];
 let lane: Lane;
 let serial: number;
 
-const place = (over: Partial<LaneStream> = {}): LaneStream => ({ stream: 0, id, position: 0n, attempt: 0, skip: [], ...over });
+const place = (over: Partial<LaneStream> = {}): LaneStream => ({
+  stream: 0,
+  id,
+  position: 0n,
+  attempt: 0,
+  skip: [],
+  ...over,
+});
 const frame = (from: number, next: number, over: Partial<Frame> = {}): Frame => ({
   stream: 0,
   attempt: 0,
@@ -73,7 +81,8 @@ const frame = (from: number, next: number, over: Partial<Frame> = {}): Frame => 
   committedOnly: true,
   ...over,
 });
-const send = (...frames: Frame[]) => lane.receive({ t: "frames", bundle: { buffer: new ArrayBuffer(8), frames, receivedAt: 0 } });
+const send = (...frames: Frame[]) =>
+  lane.receive({ t: "frames", bundle: { buffer: new ArrayBuffer(8), frames, receivedAt: 0 } });
 const settle = (ms = 0) => time.runUntil(() => false, time.nowMs + ms);
 const of = <T extends FromLane["t"]>(t: T) => out.filter((m): m is Extract<FromLane, { t: T }> => m.t === t);
 
@@ -104,7 +113,14 @@ describe("a lane", () => {
     expect(of("sealed")).toEqual([]);
     await settle(1);
     expect(of("sealed").map((m) => m.set)).toMatchObject([
-      { id: "set-0", lane: 3, epoch: 0, rows: 9, reason: "interval", spans: [{ stream: KEY, from: 0n, next: 9n }] },
+      {
+        id: "set-0",
+        lane: 3,
+        epoch: 0,
+        rows: 9,
+        reason: "interval",
+        spans: [{ stream: KEY, from: 0n, next: 9n }],
+      },
     ]);
   });
 
@@ -157,7 +173,9 @@ describe("a lane", () => {
     send(frame(0, 10), frame(10, 12));
     decoder.badAt = 7n;
     await settle();
-    expect(of("broken")).toMatchObject([{ stream: 0, position: 7n, failure: { code: "kafka.corrupt_batch" } }]);
+    expect(of("broken")).toMatchObject([
+      { stream: 0, position: 7n, failure: { code: "kafka.corrupt_batch" } },
+    ]);
     decoder.badAt = null;
     lane.receive({ t: "streams", streams: [place({ position: 7n, attempt: 1 })] });
     send(frame(7, 12, { attempt: 1 }));
@@ -196,7 +214,9 @@ describe("a lane", () => {
     writer.failures = [];
     send(frame(5, 6), frame(2, 4, { stream: 1 }));
     await settle(100);
-    expect(of("sealed").map((m) => [m.set.epoch, m.set.spans])).toEqual([[1, [{ stream: KEY, from: 2n, next: 4n }]]]);
+    expect(of("sealed").map((m) => [m.set.epoch, m.set.spans])).toEqual([
+      [1, [{ stream: KEY, from: 2n, next: 4n }]],
+    ]);
   });
 
   test("a roll seals at once and is answered after the set", async () => {

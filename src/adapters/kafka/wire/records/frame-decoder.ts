@@ -1,8 +1,10 @@
 /**
- * Frames of a Kafka fetch to RawBatch columns: checks, decompresses and reads record sets of magic 0, 1 and 2.
+ * Frames of a Kafka partition into RawBatches: framing, checksums, transactions, decompression, columns.
  *
- * A batch that cannot be read leaves no row: what was begun of it is taken back, what came before is handed out,
- * and the failure names topic, partition and the batch's first offset, where to fetch again.
+ * The order per batch matters. The checksum comes first, since nothing else in the header can be trusted before
+ * it; then the transaction filter, which needs headers only; then what is wanted of the offsets; and only then
+ * is anything decompressed. A batch that breaks is taken back whole, the good ones before it are emitted, and
+ * the failure names the offset: the position never passes what was not read.
  */
 import type { Codecs } from "../../../../core/compression/codec.ts";
 import { type CodecName, decompress } from "../../../../core/compression/decompress.ts";
@@ -12,69 +14,61 @@ import type { FrameDecoder } from "../../../../core/ports/lane-parts.ts";
 import type { Frame } from "../../../../core/records/frame.ts";
 import type { RawBatch } from "../../../../core/records/raw-batch.ts";
 import type { StreamId } from "../../../../core/records/stream.ts";
-import { AbortedProducers } from "./aborted-producers.ts";
-import { BatchColumns, type BatchFacts, MAX_BYTES, MAX_ROWS } from "./batch-columns.ts";
-import { readLegacy } from "./legacy.ts";
-import { readRecords } from "./records-v2.ts";
+import { FrameRun, smaller } from "./frame-run.ts";
+import { framingTrouble } from "./framing.ts";
+import * as L from "./layout.ts";
+import { addMessage, innerBase, innerMessages, type Message, readMessage } from "./parse-legacy.ts";
+import { parseSection, type Section } from "./parse-v2.ts";
+import { RowBuilder } from "./row-builder.ts";
+import type { RunFields } from "./runs-builder.ts";
+import { varintSize, varintValue, varlongSize } from "./varint.ts";
 
 export interface FrameDecoderOptions {
   readonly codecs: Codecs;
-  /** Guards against compression bombs; above any batch that a broker takes. */
-  readonly maxDecompressedBytes: number;
+  /** Hard cap on what one batch may expand to; above any batch that a broker takes. Default 512 MiB. */
+  readonly maxDecompressedBytes?: number;
+  /** A RawBatch is emitted at this many rows or bytes of keys, values and headers. Defaults 65,536 and 8 MiB. */
+  readonly maxRows?: number;
+  readonly maxBytes?: number;
 }
 
-/** Size of the v2 header, and where its fields are (KIP-98). */
-const V2_HEADER = 61;
-const CODECS: readonly (CodecName | null)[] = [null, "gzip", "snappy", "lz4", "zstd"];
-/** Buffers that one huge batch left behind go back to the collector above this. */
-const KEEP_BYTES = 32 * 1024 * 1024;
+const MAX_DECOMPRESSED_BYTES = 512 * 1024 * 1024;
+const MAX_ROWS = 65_536;
+const MAX_BYTES = 8 * 1024 * 1024;
+/** More than this behind the values and they are emitted first, so that the buffer does not grow for the sum. */
+const GROW_BEFORE_EMIT_BYTES = 16 * 1024 * 1024;
 
-interface Header {
-  readonly base: bigint;
-  readonly last: bigint;
-  readonly attributes: number;
-  readonly facts: BatchFacts;
-  readonly baseTimestamp: bigint;
-  readonly maxTimestamp: bigint;
-  readonly count: number;
-}
-
-type Place = readonly [count: number, end: number];
-
-/** Where the columns stood before a batch. */
-interface Mark {
-  readonly rows: number;
-  readonly valueEnd: number;
-  readonly key: Place;
-  readonly headerKeys: Place;
-  readonly headerValues: Place;
-  readonly runs: number;
-  readonly runEnd: number;
-}
-
-interface Job {
-  readonly bytes: Uint8Array;
-  readonly view: DataView;
-  readonly frame: Frame;
-  readonly stream: StreamId;
-  readonly ingestTs: number;
-  readonly emit: (batch: RawBatch) => void;
-  readonly aborted: AbortedProducers | null;
-  /** Everything below was handed out. */
-  from: bigint;
-}
-
+/** One decoder per lane: its columns are reused by every call. */
 export function createFrameDecoder(options: FrameDecoderOptions): FrameDecoder {
-  return new KafkaFrameDecoder(options);
+  return new RecordsDecoder(options);
 }
 
-class KafkaFrameDecoder implements FrameDecoder {
-  readonly #o: FrameDecoderOptions;
-  readonly #cols = new BatchColumns();
+class RecordsDecoder implements FrameDecoder {
+  readonly #codecs: Codecs;
+  readonly #maxDecompressed: number;
+  readonly #rows: RowBuilder;
+  /** Unpacked messages of magic 0 and 1, and control records. */
   readonly #scratch = new Output();
+  readonly #section: Section = {
+    at: 0,
+    end: 0,
+    read: 0,
+    count: 0,
+    baseOffsetLow: 0,
+    baseOffsetHigh: 0,
+    lastOffsetDelta: 0,
+    firstWanted: 0,
+    lastWanted: 0,
+    previousDelta: -1,
+    timestampLow: 0,
+    timestampHigh: 0,
+    logAppendTime: false,
+  };
 
   constructor(options: FrameDecoderOptions) {
-    this.#o = options;
+    this.#codecs = options.codecs;
+    this.#maxDecompressed = options.maxDecompressedBytes ?? MAX_DECOMPRESSED_BYTES;
+    this.#rows = new RowBuilder(options.maxRows ?? MAX_ROWS, options.maxBytes ?? MAX_BYTES);
   }
 
   decode(
@@ -84,208 +78,242 @@ class KafkaFrameDecoder implements FrameDecoder {
     receivedAt: number,
     emit: (batch: RawBatch) => void,
   ): void {
-    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    const aborted =
-      frame.committedOnly && frame.aborted.length > 0 ? new AbortedProducers(frame.aborted) : null;
-    const job: Job = { bytes, view, frame, stream, ingestTs: receivedAt, emit, aborted, from: frame.from };
-    this.#cols.clear();
-    let at = frame.start;
-    while (at < frame.end) at = this.#batch(job, at);
-    if (job.from < frame.next) this.#out(job, frame.next);
-    this.#cols.values.shrink(KEEP_BYTES);
-    this.#scratch.shrink(KEEP_BYTES);
+    this.#rows.reset();
+    this.#rows.shrink();
+    this.#scratch.shrink(GROW_BEFORE_EMIT_BYTES);
+    const run = new FrameRun(bytes, frame, stream, receivedAt, emit, this.#rows);
+    while (run.position < frame.next) {
+      if (run.at >= frame.end) {
+        throw run.fail(new Failure("kafka.corrupt_batch", `the bytes end there and not at ${frame.next}`));
+      }
+      this.#batch(run);
+    }
+    run.finish();
   }
 
-  #out(job: Job, next: bigint): void {
-    const { frame } = job;
-    const to = next > frame.next ? frame.next : next;
-    if (to > job.from) job.emit(this.#cols.view(job.stream, job.from, to, job.ingestTs));
-    job.from = to > job.from ? to : job.from;
-    this.#cols.clear();
-  }
-
-  /** Reads the batch at `at`; returns where the next one begins. */
-  #batch(job: Job, at: number): number {
-    const { view, frame } = job;
-    const mark = this.#mark();
-    let base = job.from;
+  /** Reads the batch at run.at, or hands out what is before it and throws. */
+  #batch(run: FrameRun): void {
+    if (this.#rows.full) run.emit(run.position);
+    this.#rows.mark();
     try {
-      const end = this.#end(job, at);
-      base = view.getBigInt64(at);
-      const magic = job.bytes[at + 16]!;
-      if (magic === 2) this.#v2(job, at, end);
-      else if (magic < 2) this.#legacy(job, at, end);
-      else throw new Failure("kafka.unknown_magic", `record format ${magic} is not known`);
-      if (this.#cols.rows >= MAX_ROWS || this.#cols.bytes >= MAX_BYTES) this.#out(job, this.#lastRow() + 1n);
-      return end;
+      if (run.frame.end - run.at < L.MAGIC_END) throw cut(run);
+      const trouble = framingTrouble(run.view, run.at, run.frame.end);
+      if (trouble !== null) throw trouble;
+      const size = L.PREFIX_BYTES + run.view.getInt32(run.at + L.AT_LENGTH);
+      if (size > run.frame.end - run.at) throw cut(run);
+      if (run.view.getInt8(run.at + L.AT_MAGIC) === 2) this.#batchV2(run, run.at + size);
+      else this.#message(run, run.at + size);
+      run.at += size;
     } catch (e) {
-      this.#takeBack(mark);
-      const first = base > job.from ? base : job.from;
-      if (first > job.from) this.#out(job, first);
-      throw placed(e, job.stream, first < frame.next ? first : frame.from);
+      if (run.sinkFailed) throw e;
+      this.#rows.rollback();
+      throw run.fail(asFailure(e));
     }
   }
 
-  #end(job: Job, at: number): number {
-    const { frame, view } = job;
-    if (frame.end - at < 17) throw corrupt(`${frame.end - at} bytes are no batch`);
-    const size = view.getInt32(at + 8);
-    if (size < 0 || size > frame.end - at - 12)
-      throw corrupt(`it declares ${size} bytes, ${frame.end - at - 12} are there`);
-    return at + 12 + size;
-  }
-
-  #lastRow(): bigint {
-    const { offsets, rows } = this.#cols;
-    if (rows === 0) return -1n;
-    return (BigInt(offsets[2 * rows - 1]!) << 32n) | BigInt(offsets[2 * rows - 2]! >>> 0);
-  }
-
-  #legacy(job: Job, at: number, end: number): void {
-    const { codecs, maxDecompressedBytes } = this.#o;
-    const parts = { codecs, maxDecompressedBytes, scratch: this.#scratch };
-    readLegacy(this.#cols, parts, job.bytes, at, end, job.frame, (next) => this.#out(job, next));
-  }
-
-  #v2(job: Job, at: number, end: number): void {
-    if (end - at < V2_HEADER) throw corrupt(`${end - at} bytes are too short for a batch`);
-    const { codecs } = this.#o;
-    if (codecs.crc32c(job.bytes, at + 21, end) !== job.view.getUint32(at + 17)) {
-      throw new Failure("kafka.crc", "the batch does not have the checksum that it declares");
+  #batchV2(run: FrameRun, end: number): void {
+    const { bytes, view, at } = run;
+    const declared = view.getUint32(at + L.V2_CRC);
+    const seen = this.#codecs.crc32c(bytes, at + L.V2_ATTRIBUTES, end);
+    if (seen !== declared) {
+      throw new Failure("kafka.crc", `batch has the CRC-32C ${seen}, ${declared} is declared`);
     }
-    const h = header(job.view, at);
-    if (job.frame.committedOnly && h.facts.producerId >= 0n) job.aborted?.upTo(h.last);
-    if ((h.attributes & 32) !== 0) return this.#control(job, h, at + V2_HEADER, end);
-    if (h.facts.transactional && job.aborted?.has(h.facts.producerId)) return;
-    if (h.count === 0 && end - at === V2_HEADER) return;
-    if (h.last < job.from || h.base >= job.frame.next) return;
-    const start = this.#cols.valueEnd;
-    this.#load(job, h, at + V2_HEADER, end);
-    const whole = h.base >= job.from && h.last < job.frame.next;
-    const place = {
-      start,
-      end: this.#cols.values.end,
-      count: h.count,
-      baseOffset: h.base,
-      baseTimestamp: h.baseTimestamp,
-      appendTime: (h.attributes & 8) !== 0 ? h.maxTimestamp : null,
-      window: whole ? null : { from: job.from, next: job.frame.next },
-    };
-    readRecords(this.#cols, place, h.facts, (next) => this.#out(job, next));
+    const base = view.getBigInt64(at);
+    run.meet(base);
+    const last = base + BigInt(view.getInt32(at + L.V2_LAST_OFFSET_DELTA));
+    const attributes = view.getInt16(at + L.V2_ATTRIBUTES);
+    const codec = codecOf(attributes);
+    const skipped = this.#leftOut(run, attributes, codec, last, end);
+    if (!skipped && last >= run.position && base < run.frame.next) {
+      this.#records(run, base, attributes, codec, end);
+    }
+    run.reach(last + 1n);
   }
 
-  /** Puts the records of the batch, unpacked, behind the values kept so far. */
-  #load(job: Job, h: Header, start: number, end: number): void {
-    const { values, valueEnd } = this.#cols;
-    const codec = h.attributes & 7;
-    const name = CODECS[codec];
-    if (name === undefined) throw new Failure("kafka.unknown_codec", `codec ${codec} is not known`);
-    if (name === null) {
-      values.begin(valueEnd, end - start);
-      values.append(job.bytes.subarray(start, end));
+  /** True for control batches and those of aborted transactions. Follows the markers either way. */
+  #leftOut(run: FrameRun, attributes: number, codec: CodecName | null, last: bigint, end: number): boolean {
+    const control = (attributes & L.ATTR_CONTROL) !== 0;
+    const filter = run.aborted;
+    if (filter === null) return control;
+    const producerId = run.view.getBigInt64(run.at + L.V2_PRODUCER_ID);
+    if (producerId < 0n) return control;
+    filter.reach(last);
+    if (control) {
+      if (this.#isAbortMarker(run, codec, end)) filter.end(producerId);
+      return true;
+    }
+    return (attributes & L.ATTR_TRANSACTIONAL) !== 0 && filter.isAborted(producerId);
+  }
+
+  /** The key of a control record is int16 version, int16 type; type 0 is abort. Compaction may leave none. */
+  #isAbortMarker(run: FrameRun, codec: CodecName | null, end: number): boolean {
+    if (run.view.getInt32(run.at + L.V2_COUNT) <= 0) return false;
+    const out = this.#scratch;
+    out.begin(0, this.#maxDecompressed);
+    this.#unpack(run.bytes, run.at + L.V2_RECORDS, end, codec, out);
+    let p = 0;
+    p += varintSize(out.bytes, p) + 1;
+    p += varlongSize(out.bytes, p);
+    p += varintSize(out.bytes, p);
+    const n = varintValue(out.bytes, p, varintSize(out.bytes, p));
+    p += varintSize(out.bytes, p);
+    if (n < 4 || n > out.end - p) {
+      throw new Failure("kafka.corrupt_batch", `a control record with a key of ${n} bytes`);
+    }
+    return out.bytes[p + 2] === 0 && out.bytes[p + 3] === 0;
+  }
+
+  #unpack(
+    bytes: Uint8Array,
+    start: number,
+    end: number,
+    codec: CodecName | null,
+    out: Output,
+    magic = 2,
+  ): void {
+    if (codec === null) out.append(bytes.subarray(start, end));
+    else unpackWith(this.#codecs, codec, bytes, start, end, out, magic);
+  }
+
+  #records(run: FrameRun, base: bigint, attributes: number, codec: CodecName | null, end: number): void {
+    const { bytes, view, at } = run;
+    const b = this.#rows;
+    const start = at + L.V2_RECORDS;
+    if (b.rows > 0 && b.valueLength + (end - start) > GROW_BEFORE_EMIT_BYTES) {
+      run.emit(run.position);
+      b.mark();
+    }
+    const out = b.value;
+    out.begin(b.valueLength, codec === null ? end - start : this.#maxDecompressed);
+    this.#unpack(bytes, start, end, codec, out);
+    const s = this.#section;
+    s.at = out.start;
+    s.end = out.end;
+    s.read = 0;
+    s.count = view.getInt32(at + L.V2_COUNT);
+    s.baseOffsetLow = view.getInt32(at + 4);
+    s.baseOffsetHigh = view.getInt32(at);
+    s.lastOffsetDelta = view.getInt32(at + L.V2_LAST_OFFSET_DELTA);
+    s.firstWanted = run.position > base ? Number(run.position - base) : 0;
+    s.lastWanted = Number(smaller(run.frame.next - 1n - base, BigInt(s.lastOffsetDelta)));
+    s.previousDelta = -1;
+    s.logAppendTime = (attributes & L.ATTR_LOG_APPEND) !== 0;
+    const timeAt = at + (s.logAppendTime ? L.V2_MAX_TIMESTAMP : L.V2_BASE_TIMESTAMP);
+    s.timestampHigh = view.getInt32(timeAt);
+    s.timestampLow = view.getInt32(timeAt + 4);
+    const fields = runOf(view, at, attributes);
+    while (!parseSection(b, s)) {
+      b.runs.add(b.rows, fields);
+      // Rows of a checked batch that is larger than one RawBatch: the span ends behind the last of them.
+      run.emit(base + BigInt(s.previousDelta) + 1n);
+      b.mark();
+    }
+    b.runs.add(b.rows, fields);
+  }
+
+  #message(run: FrameRun, end: number): void {
+    const m = readMessage(this.#codecs, run.bytes, run.view, run.at, end);
+    run.meet(m.offset);
+    const codec = codecOf(m.attributes);
+    const fields = legacyRun(m);
+    if (codec !== null) {
+      this.#wrapper(run, m, codec, fields);
       return;
     }
-    values.begin(valueEnd, this.#o.maxDecompressedBytes);
-    try {
-      decompress(this.#o.codecs, name, job.bytes, start, end, values);
-    } catch (e) {
-      throw new Failure("kafka.decompress", `${name}: ${asFailure(e).message}`, { cause: e });
+    if (m.offset >= run.position) {
+      addMessage(this.#rows, run.bytes, m, m.offset, m.timestamp);
+      this.#rows.runs.add(this.#rows.rows, fields);
     }
+    run.reach(m.offset + 1n);
   }
 
-  /** Transaction markers end what was aborted; other control records mean nothing to a reader. */
-  #control(job: Job, h: Header, start: number, end: number): void {
-    if (job.aborted === null || h.count === 0) return;
-    const saved = this.#cols.valueEnd;
-    this.#load(job, h, start, end);
-    const { bytes } = this.#cols.values;
-    const type = controlType(bytes, saved, this.#cols.values.end);
-    if (type === ABORT) job.aborted.marker(h.facts.producerId);
-  }
-
-  #mark(): Mark {
-    const { rows, valueEnd, key, headerKeys, headerValues, runs } = this.#cols;
-    const last = runs.count - 1;
-    return {
-      rows,
-      valueEnd,
-      key: [key.count, key.end],
-      headerKeys: [headerKeys.count, headerKeys.end],
-      headerValues: [headerValues.count, headerValues.end],
-      runs: runs.count,
-      runEnd: last < 0 ? 0 : runs.end[last]!,
-    };
-  }
-
-  /** Takes back the rows of a batch that failed. If some of it was handed out already, only the rest is left. */
-  #takeBack(m: Mark): void {
-    const cols = this.#cols;
-    if (cols.rows < m.rows || cols.runs.count < m.runs) return;
-    for (let r = m.rows; r < MAX_ROWS && cols.valueNulls > 0; r++) {
-      if ((cols.valueValidity[r >> 3]! & (1 << (r & 7))) !== 0) continue;
-      cols.valueValidity[r >> 3]! |= 1 << (r & 7);
-      cols.valueNulls--;
+  #wrapper(run: FrameRun, wrapper: Message, codec: CodecName, fields: RunFields): void {
+    if (codec === "zstd") {
+      throw new Failure("kafka.corrupt_batch", `zstd in a message of magic ${wrapper.magic}`);
     }
-    cols.rows = m.rows;
-    cols.valueEnd = m.valueEnd;
-    cols.key.cut(...m.key);
-    cols.headerKeys.cut(...m.headerKeys);
-    cols.headerValues.cut(...m.headerValues);
-    cols.runs.cut(m.runs, m.runEnd);
+    if (wrapper.value.length < 0)
+      throw new Failure("kafka.corrupt_batch", "a compressed message without a value");
+    const out = this.#scratch;
+    out.begin(0, this.#maxDecompressed);
+    const { at, length } = wrapper.value;
+    this.#unpack(run.bytes, at, at + length, codec, out, wrapper.magic);
+    const inner = innerMessages(this.#codecs, out.bytes, out.end, wrapper);
+    const lastInner = inner[inner.length - 1]!.offset;
+    const base = innerBase(wrapper, lastInner);
+    const b = this.#rows;
+    for (const m of inner) {
+      const offset = base + m.offset;
+      if (offset < run.position || offset >= run.frame.next) continue;
+      if (b.full) {
+        b.runs.add(b.rows, fields);
+        run.emit(offset);
+        b.mark();
+      }
+      addMessage(
+        b,
+        out.bytes,
+        m,
+        offset,
+        fields.timestampType === L.TIMESTAMP_LOG_APPEND ? wrapper.timestamp : m.timestamp,
+      );
+    }
+    b.runs.add(b.rows, fields);
+    const last = base + lastInner;
+    run.reach((last < wrapper.offset ? wrapper.offset : last) + 1n);
   }
 }
 
-const ABORT = 0;
-
-/** Type of the first control record: its key is version (int16), type (int16). -1: not one that we know. */
-function controlType(b: Uint8Array, start: number, end: number): number {
-  // length varint, attributes, timestamp delta, offset delta, key length, key
-  let p = start;
-  for (const field of [0, 1, 2, 3, 4]) {
-    if (field === 1) {
-      p++;
-      continue;
-    }
-    while (p < end && b[p]! & 128) p++;
-    p++;
+function unpackWith(
+  codecs: Codecs,
+  codec: CodecName,
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  out: Output,
+  magic: number,
+): void {
+  try {
+    decompress(codecs, codec, bytes, start, end, out, magic === 0);
+  } catch (e) {
+    const failure = asFailure(e);
+    if (failure.code === "compression.limit" || failure.kind !== "runtime") throw failure;
+    throw new Failure("kafka.decompress", failure.message, { cause: e });
   }
-  if (p + 4 > end) return -1;
-  const keyLength = b[p - 1]! >> 1;
-  if (keyLength < 4) return -1;
-  return (b[p + 2]! << 8) | b[p + 3]!;
 }
 
-function header(view: DataView, at: number): Header {
-  const attributes = view.getInt16(at + 21);
-  const base = view.getBigInt64(at);
+function cut(run: FrameRun): Failure {
+  return new Failure("kafka.corrupt_batch", `a batch is cut, ${run.frame.end - run.at} bytes are there`);
+}
+
+function codecOf(attributes: number): CodecName | null {
+  const number = attributes & L.ATTR_CODEC;
+  const codec = L.CODECS[number];
+  if (codec === undefined) {
+    throw new Failure("kafka.unknown_codec", `batch is compressed with codec ${number}, 0 to 4 are known`);
+  }
+  return codec;
+}
+
+function runOf(view: DataView, at: number, attributes: number): RunFields {
   return {
-    base,
-    last: base + BigInt(view.getInt32(at + 23)),
-    attributes,
-    baseTimestamp: view.getBigInt64(at + 27),
-    maxTimestamp: view.getBigInt64(at + 35),
-    count: view.getInt32(at + 57),
-    facts: {
-      leaderEpoch: view.getInt32(at + 12),
-      producerId: view.getBigInt64(at + 43),
-      producerEpoch: view.getInt16(at + 51),
-      baseSequence: view.getInt32(at + 53),
-      transactional: (attributes & 16) !== 0,
-      timestampType: (attributes & 8) !== 0 ? 2 : 1,
-    },
+    leaderEpoch: view.getInt32(at + L.AT_LEADER_EPOCH),
+    producerId: view.getBigInt64(at + L.V2_PRODUCER_ID),
+    producerEpoch: view.getInt16(at + L.V2_PRODUCER_EPOCH),
+    baseSequence: view.getInt32(at + L.V2_BASE_SEQUENCE),
+    transactional: (attributes & L.ATTR_TRANSACTIONAL) === 0 ? 0 : 1,
+    timestampType: (attributes & L.ATTR_LOG_APPEND) === 0 ? L.TIMESTAMP_CREATE : L.TIMESTAMP_LOG_APPEND,
   };
 }
 
-function corrupt(what: string): Failure {
-  return new Failure("kafka.corrupt_batch", what);
-}
-
-function placed(e: unknown, stream: StreamId, offset: bigint): Failure {
-  const f = asFailure(e);
-  const code = f.code.startsWith("kafka.") || f.code === "internal.bug" ? f.code : "kafka.corrupt_batch";
-  return new Failure(code, f.message, {
-    at: `${stream.topic}/${stream.partition}@${offset}`,
-    cause: e,
-    hint: "Fetched again a few times; if it stays, the log on the broker's disk is damaged",
-  });
+function legacyRun(m: Message): RunFields {
+  const logAppend = (m.attributes & L.ATTR_LOG_APPEND) !== 0;
+  const typed = logAppend ? L.TIMESTAMP_LOG_APPEND : L.TIMESTAMP_CREATE;
+  return {
+    leaderEpoch: -1,
+    producerId: -1n,
+    producerEpoch: -1,
+    baseSequence: -1,
+    transactional: 0,
+    timestampType: m.magic === 0 ? L.TIMESTAMP_NONE : typed,
+  };
 }
