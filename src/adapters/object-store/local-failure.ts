@@ -19,6 +19,17 @@ const DENIED: Meaning = {
   hint: "Give the user that runs twg the right to write in the sink's `path`",
 };
 
+const MISPLACED: Meaning = {
+  code: "store.misplaced",
+  text: "the path does not fit",
+  hint: "Correct the sink's `path`, or move away what stands in it",
+};
+const BUSY: Meaning = {
+  code: "store.io",
+  text: "too many files are open",
+  hint: "Raise the limit of open files (LimitNOFILE), or lower the sink's `max_open_files`",
+};
+
 const MEANINGS: Readonly<Record<string, Meaning>> = {
   ENOSPC: FULL,
   EDQUOT: { ...FULL, text: "the disk quota is used up" },
@@ -39,6 +50,10 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
 
 export function codeOf(e: unknown): string {
   return e instanceof Error && "code" in e ? String(e.code) : "";
+}
+
+export function ignoreAbsent(e: unknown): void {
+  if (codeOf(e) !== "ENOENT") throw e;
 }
 
 export function storeFailure(e: unknown, doing: string, path: string): Failure {

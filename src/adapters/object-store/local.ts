@@ -7,17 +7,21 @@
  *   after              staged  published  seen as    mended by
  *   open, write        partly  no         stray      sweep (no intent names it)
  *   fsync (seal)       yes     no         staged     publish, or discard by whoever settles
- *   link               yes     yes        published  publish again: same file, the staged name goes
- *   unlink             no      yes        published  publish again: folder is made durable again
+ *   link               yes     yes        published  publish again: one file with two names, the staged one goes
+ *   fsync of folder    yes     yes        published  the same
+ *   unlink             no      yes        published  nothing to do; publish again syncs the folder again
  *
- * A link never replaces a file, so what somebody else put under a key of ours is left alone and reported.
+ * A link never replaces a file, so what somebody else put under a key of ours is left alone and reported. Every step
+ * bears being done by two processes at once: link lets one win, and the other finds the same file (same inode).
  */
-import { closeSync, fsyncSync, ftruncateSync, openSync, writeSync } from "node:fs";
-import { link, mkdir, open, readdir, rename, stat, unlink } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { closeSync, ftruncateSync, fsync, openSync, writeSync } from "node:fs";
+import { link, lstat, open, readdir, rename, unlink } from "node:fs/promises";
+import { basename, dirname, isAbsolute, join, normalize, resolve, sep } from "node:path";
+import { promisify } from "node:util";
 import { Failure } from "../../core/failure/failure.ts";
 import type { ObjectStore, StagedObject, Target, TargetState } from "../../core/ports/object-store.ts";
-import { codeOf, storeFailure } from "./local-failure.ts";
+import { DurableFolders, syncFolder } from "./durable-folders.ts";
+import { codeOf, ignoreAbsent, storeFailure } from "./local-failure.ts";
 
 export interface LocalStoreOptions {
   readonly root: string;
@@ -28,37 +32,54 @@ export interface LocalStoreOptions {
 }
 
 const STAGED = ".staged";
+/** Off the thread: a large file takes the disk seconds, and the lane answers messages meanwhile. */
+const syncFile = promisify(fsync);
 
 export function stagingOf(root: string, pipeline: string, sink: string): string {
   return join(root, "_twg", pipeline, sink, "staging");
 }
 
+interface Look {
+  readonly bytes: number;
+  readonly dev: number;
+  readonly ino: number;
+  readonly regular: boolean;
+}
+
 export class LocalObjectStore implements ObjectStore {
   readonly place: string;
-  readonly #o: LocalStoreOptions;
+  readonly #staging: string;
+  readonly #instance: string;
+  readonly #folders: DurableFolders;
   #serial = 0;
 
   constructor(options: LocalStoreOptions) {
-    this.#o = options;
-    this.place = options.root;
+    this.place = resolve(options.root);
+    this.#staging = resolve(options.staging);
+    this.#instance = options.instance;
+    this.#folders = new DurableFolders(this.place);
   }
 
   /** Makes the folders and proves that a file can be written, made durable and linked there. */
   async prepare(): Promise<void> {
-    const probe = join(this.#o.staging, `probe-${this.#o.instance}`);
-    const linked = `${probe}-linked`;
+    // The suffix lets a sweep remove what a kill in here leaves behind.
+    const probe = join(this.#staging, `${this.#instance}-probe${STAGED}`);
+    const linked = join(this.#staging, `${this.#instance}-probe-linked${STAGED}`);
     try {
-      await mkdirDurable(this.#o.staging);
+      await this.#folders.make(this.#staging);
       const file = await open(probe, "w");
-      await file.writeFile("twg");
-      await file.sync();
-      await file.close();
-      await unlink(linked).catch(() => {});
+      try {
+        await file.writeFile("twg");
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+      // The root is where the first link of a file will be made: a border between file systems shows here.
       await link(probe, linked).catch((e) => {
         if (!noLinks(e)) throw e;
       });
     } catch (e) {
-      throw storeFailure(e, "prepare", this.#o.staging);
+      throw storeFailure(e, "prepare", this.#staging);
     } finally {
       await unlink(probe).catch(() => {});
       await unlink(linked).catch(() => {});
@@ -66,27 +87,27 @@ export class LocalObjectStore implements ObjectStore {
   }
 
   async stage(key: string): Promise<StagedObject> {
-    const name = `${this.#o.instance}-${this.#serial++}${STAGED}`;
-    const path = join(this.#o.staging, name);
+    const name = `${this.#instance}-${this.#serial++}${STAGED}`;
+    const path = join(this.#staging, name);
     try {
-      await mkdirDurable(this.#o.staging);
-      return new StagedFile(key, name, path, openSync(path, "wx", 0o644));
+      return new StagedFile(key, path, await this.#create(path));
     } catch (e) {
       throw storeFailure(e, "create", path);
     }
   }
 
   async probe(target: Target): Promise<TargetState> {
-    if ((await this.#published(target)) !== null) return "published";
-    const staged = await sizeOf(this.#staged(target));
-    return staged === target.bytes ? "staged" : "absent";
+    const staged = await look(this.#staged(target));
+    if (await this.#isPublished(target, staged)) return "published";
+    return staged?.bytes === target.bytes ? "staged" : "absent";
   }
 
   async publish(target: Target): Promise<void> {
     const from = this.#staged(target);
     const to = this.#final(target);
     try {
-      if ((await this.#published(target)) === null) await this.#show(target, from, to);
+      const staged = await look(from);
+      if (!(await this.#isPublished(target, staged))) await this.#show(target, staged);
       await syncFolder(dirname(to));
       await unlink(from).catch(ignoreAbsent);
     } catch (e) {
@@ -106,74 +127,95 @@ export class LocalObjectStore implements ObjectStore {
   async sweep(keep: ReadonlySet<string>): Promise<readonly string[]> {
     const gone: string[] = [];
     try {
-      for (const name of await readdir(this.#o.staging).catch(noEntries)) {
+      for (const name of await readdir(this.#staging).catch(noEntries)) {
         if (!name.endsWith(STAGED) || keep.has(name)) continue;
-        await unlink(join(this.#o.staging, name)).catch(ignoreAbsent);
+        await unlink(join(this.#staging, name)).catch(ignoreAbsent);
         gone.push(name);
       }
     } catch (e) {
-      throw storeFailure(e, "sweep", this.#o.staging);
+      throw storeFailure(e, "sweep", this.#staging);
     }
     return gone;
   }
 
+  async #create(path: string): Promise<number> {
+    await this.#folders.make(this.#staging);
+    try {
+      return openSync(path, "wx", 0o644);
+    } catch (e) {
+      if (codeOf(e) !== "ENOENT") throw e;
+      // Somebody removed the folder since we made it.
+      await this.#folders.remake(this.#staging);
+      return openSync(path, "wx", 0o644);
+    }
+  }
+
+  /** Targets come out of stored state: a name that leads elsewhere is not followed. */
   #staged(target: Target): string {
-    return join(this.#o.staging, target.staging);
+    if (target.staging !== basename(target.staging) || !target.staging.endsWith(STAGED)) {
+      throw outside("staged name", target.staging);
+    }
+    return join(this.#staging, target.staging);
   }
 
   #final(target: Target): string {
-    return join(this.#o.root, target.key);
+    const key = normalize(target.key);
+    if (target.key === "" || isAbsolute(key) || key.split(sep)[0] === "..") throw outside("key", target.key);
+    return join(this.place, key);
   }
 
-  /** Size of the published object; null if there is none. A file of another size is not ours. */
-  async #published(target: Target): Promise<number | null> {
+  /**
+   * Whether our object stands under its key. While the staged name exists it must be the same file; without it the
+   * size must agree, since the key carries an id that no other writer has.
+   */
+  async #isPublished(target: Target, staged: Look | null): Promise<boolean> {
     const path = this.#final(target);
-    const size = await sizeOf(path);
-    if (size !== null && size !== target.bytes) {
-      throw new Failure(
-        "store.foreign",
-        `a file of ${size} bytes stands where one of ${target.bytes} belongs`,
-        {
-          at: path,
-          hint: "Move it away; it is not one that twg wrote",
-        },
-      );
-    }
-    return size;
+    const there = await look(path);
+    if (there === null) return false;
+    const same = staged === null || (staged.ino === there.ino && staged.dev === there.dev);
+    if (there.regular && there.bytes === target.bytes && same) return true;
+    throw new Failure("store.foreign", `something stands where a file of ${target.bytes} bytes belongs`, {
+      at: path,
+      hint: "Move it away; it is not what twg wrote",
+    });
   }
 
-  async #show(target: Target, from: string, to: string): Promise<void> {
-    if ((await sizeOf(from)) === null && (await this.#published(target)) === null) {
-      throw new Failure("store.absent", "neither the staged nor the published file is there", { at: to });
-    }
-    await mkdirDurable(dirname(to));
+  async #show(target: Target, staged: Look | null): Promise<void> {
+    if (staged === null) throw absent(this.#final(target));
+    await this.#folders.make(dirname(this.#final(target)));
+    if (await this.#linked(target)) return;
+    // ENOENT: the folder was removed since it was made, or the staged file by another process.
+    await this.#folders.remake(dirname(this.#final(target)));
+    if (await this.#linked(target)) return;
+    if (!(await this.#isPublished(target, null))) throw absent(this.#final(target));
+  }
+
+  /** False: one of the two names has no place. An existing file is looked at, never replaced. */
+  async #linked(target: Target): Promise<boolean> {
+    const from = this.#staged(target);
+    const to = this.#final(target);
     try {
       await link(from, to);
+      return true;
     } catch (e) {
-      if (noLinks(e)) await rename(from, to);
-      else if (codeOf(e) === "ENOENT") await this.#vanished(target, to);
-      else if (codeOf(e) !== "EEXIST") throw e;
+      if (codeOf(e) === "ENOENT") return false;
+      if (codeOf(e) === "EEXIST") return this.#isPublished(target, await look(from));
+      if (!noLinks(e)) throw e;
+      if (!(await this.#isPublished(target, await look(from)))) await rename(from, to);
+      return true;
     }
-    await this.#published(target);
-  }
-
-  /** Somebody else published or discarded between our look and our link. */
-  async #vanished(target: Target, to: string): Promise<void> {
-    if ((await this.#published(target)) !== null) return;
-    throw new Failure("store.absent", "the staged file is gone", { at: to });
   }
 }
 
 class StagedFile implements StagedObject {
   readonly key: string;
-  readonly #name: string;
   readonly #path: string;
   #fd: number | null;
   #bytes = 0;
+  #unsynced: Failure | null = null;
 
-  constructor(key: string, name: string, path: string, fd: number) {
+  constructor(key: string, path: string, fd: number) {
     this.key = key;
-    this.#name = name;
     this.#path = path;
     this.#fd = fd;
   }
@@ -194,24 +236,16 @@ class StagedFile implements StagedObject {
   async seal(rows: number): Promise<Target> {
     const fd = this.#open();
     try {
+      // An append that failed half-way and was not repeated left bytes behind the end.
       ftruncateSync(fd, this.#bytes);
-      fsyncSync(fd);
+      await this.#sync(fd);
       await syncFolder(dirname(this.#path));
-      closeSync(fd);
       this.#fd = null;
+      closeSync(fd);
     } catch (e) {
-      // After a failed fsync the kernel may have dropped the pages and a second one would lie: never try again.
-      throw new Failure(
-        "store.not_durable",
-        `the file could not be made durable: ${storeFailure(e, "sync", "").message}`,
-        {
-          at: this.#path,
-          cause: e,
-          hint: "Its records were not acknowledged and are read again",
-        },
-      );
+      throw storeFailure(e, "finish", this.#path);
     }
-    return { key: this.key, staging: this.#name, bytes: this.#bytes, rows };
+    return { key: this.key, staging: basename(this.#path), bytes: this.#bytes, rows };
   }
 
   async abort(): Promise<void> {
@@ -220,43 +254,44 @@ class StagedFile implements StagedObject {
     await unlink(this.#path).catch(ignoreAbsent);
   }
 
+  /** After a failed fsync the kernel may have dropped the pages and a second one would lie: it is never tried again. */
+  async #sync(fd: number): Promise<void> {
+    if (this.#unsynced !== null) throw this.#unsynced;
+    try {
+      await syncFile(fd);
+    } catch (e) {
+      const text = e instanceof Error ? e.message : String(e);
+      this.#unsynced = new Failure("store.not_durable", `the file could not be made durable: ${text}`, {
+        at: this.#path,
+        cause: e,
+        hint: "Its records were not acknowledged and are read again",
+      });
+      throw this.#unsynced;
+    }
+  }
+
   #open(): number {
-    if (this.#fd === null)
-      throw new Failure("internal.bug", "a staged file is used after its end", { at: this.#path });
+    if (this.#fd === null) throw new Failure("internal.bug", "a staged file is used after its end", { at: this.#path });
     return this.#fd;
   }
 }
 
-/** mkdir -p in which every folder that was made is durable in its parent. */
-async function mkdirDurable(path: string): Promise<void> {
-  const first = await mkdir(path, { recursive: true });
-  if (first === undefined) return;
-  for (let p = path; ; p = dirname(p)) {
-    await syncFolder(dirname(p));
-    if (p === first || p === dirname(p)) return;
-  }
-}
-
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, "r");
+async function look(path: string): Promise<Look | null> {
   try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
-}
-
-async function sizeOf(path: string): Promise<number | null> {
-  try {
-    return (await stat(path)).size;
+    const s = await lstat(path);
+    return { bytes: s.size, dev: s.dev, ino: s.ino, regular: s.isFile() };
   } catch (e) {
     if (codeOf(e) === "ENOENT") return null;
     throw storeFailure(e, "look at", path);
   }
 }
 
-function ignoreAbsent(e: unknown): void {
-  if (codeOf(e) !== "ENOENT") throw e;
+function absent(path: string): Failure {
+  return new Failure("store.absent", "neither the staged nor the published file is there", { at: path });
+}
+
+function outside(what: string, name: string): Failure {
+  return new Failure("internal.bug", `a ${what} leads out of the sink's folder`, { at: name });
 }
 
 function noEntries(e: unknown): string[] {
@@ -264,7 +299,7 @@ function noEntries(e: unknown): string[] {
   return [];
 }
 
-/** Some file systems (FAT, some network and user-space ones) have no links; a rename then does it, unguarded. */
+/** Some file systems (FAT, some network and user-space ones) have no links; a rename then does it, less guarded. */
 function noLinks(e: unknown): boolean {
   return ["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"].includes(codeOf(e));
 }

@@ -133,7 +133,7 @@ for (const [name, codecs] of [
       const last = v.batches.at(-1);
       const next = last === undefined ? 0n : BigInt(last.lastOffset!) + 1n;
       const { rows, spans, failure } = decode(codecs, bytes, { end: v.used, next });
-      expect(failure?.line).toBeUndefined();
+      expect(failure).toBeNull();
       expect(spans).toEqual([[0n, next]]);
       expect(rows.map(shown)).toEqual(expected(v));
     });
