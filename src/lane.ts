@@ -31,7 +31,12 @@ function build(init: LaneInit<LaneConfig>): Lane {
     rollIntervalMs: config.rollIntervalMs,
     maxOpenFiles: config.maxOpenFiles,
     clock: systemClock,
-    decoder: createFrameDecoder({ codecs, maxDecompressedBytes: config.maxDecompressedBytes }),
+    decoder: createFrameDecoder({
+      codecs,
+      maxDecompressedBytes: config.maxDecompressedBytes,
+      maxRows: config.batchRows,
+      maxBytes: config.batchBytes,
+    }),
     writer: new ParquetWriter(config.writer, { store, codecs, clock: systemClock }),
     newSetId: () => `${instance}-${serial++}`,
     post,

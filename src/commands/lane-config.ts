@@ -9,5 +9,8 @@ export interface LaneConfig {
   readonly rollIntervalMs: number;
   readonly maxOpenFiles: number;
   readonly maxDecompressedBytes: number;
+  /** Most rows and bytes that are decoded at a time. */
+  readonly batchRows: number;
+  readonly batchBytes: number;
   readonly writer: ParquetWriterOptions;
 }

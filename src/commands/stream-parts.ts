@@ -34,6 +34,9 @@ const HEARTBEAT_MS = 3_000;
 const COVERAGE_INTERVAL_MS = 20;
 /** Above the largest batch that a broker takes with any sane setting. */
 const MAX_DECOMPRESSED_BYTES = 512 * 1024 * 1024;
+/** A lane's columns are made for so much at most; `[batch]` can only make them smaller. */
+const MAX_BATCH_ROWS = 65_536;
+const MAX_BATCH_BYTES = 8 * 1024 * 1024;
 
 export interface StreamFlags {
   readonly acceptGap: boolean;
@@ -155,6 +158,8 @@ function laneConfig(config: ResolvedConfig, instance: string, root: string, stag
     rollIntervalMs: sink.roll_interval_ms,
     maxOpenFiles: sink.max_open_files,
     maxDecompressedBytes: MAX_DECOMPRESSED_BYTES,
+    batchRows: Math.min(config.batch.max_records, MAX_BATCH_ROWS),
+    batchBytes: Math.min(config.batch.max_bytes, MAX_BATCH_BYTES),
     writer: {
       path,
       row_group_bytes,

@@ -1,4 +1,5 @@
 /** `twg stream`: runs a pipeline until it is stopped, and turns signals into its life. */
+import { join } from "node:path";
 import { systemClock } from "../adapters/system/clock.ts";
 import { descriptorWrite, QueuedLines } from "../adapters/telemetry/line-writer.ts";
 import { createTelemetry, type Telemetry } from "../adapters/telemetry/telemetry.ts";
@@ -20,12 +21,15 @@ import { VERSION } from "./version.ts";
 
 export async function runStream(options: StreamOptions, cli: Cli): Promise<number> {
   const config = await loadConfig(options.config);
+  useStateFolder(config);
   const resolved = await resolveSecrets(config, cli.environment);
-  const telemetry = telemetryOf(resolved, options, cli);
+  const life: { runner: Runner | null } = { runner: null };
+  const telemetry = telemetryOf(resolved, options, cli, () => life.runner?.stalled(resolved.pipeline.stall_ms));
   const { observer } = telemetry;
   let code = 0;
   try {
     const stream = buildStream(resolved, options, observer, crashHook(cli.environment.TWG_CRASH_AT));
+    life.runner = stream.runner;
     telemetry.watchBudget(stream.budget);
     await stream.prepare();
     telemetry.start();
@@ -51,7 +55,17 @@ export async function runStream(options: StreamOptions, cli: Cli): Promise<numbe
   return code;
 }
 
-function telemetryOf(config: ResolvedConfig, options: StreamOptions, cli: Cli): Telemetry {
+/** Unpacked libraries go there unless the supervisor (systemd) has given us a cache folder; lanes inherit it. */
+function useStateFolder(config: PipelineConfig): void {
+  process.env.CACHE_DIRECTORY ??= join(config.pipeline.state_dir, "cache");
+}
+
+function telemetryOf(
+  config: ResolvedConfig,
+  options: StreamOptions,
+  cli: Cli,
+  onFatalStall: () => void,
+): Telemetry {
   const { observability: o, pipeline, sink } = config;
   const terminal = cli.errIsTerminal ? { columns: () => process.stderr.columns ?? 80 } : null;
   return createTelemetry({
@@ -77,6 +91,7 @@ function telemetryOf(config: ResolvedConfig, options: StreamOptions, cli: Cli): 
       return { residentBytes: process.memoryUsage.rss(), cpuSeconds: (user + system) / 1e6 };
     },
     fatalMs: pipeline.stall_ms,
+    onFatalStall,
     rollMs: sink.roll_interval_ms,
   });
 }

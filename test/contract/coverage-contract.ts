@@ -37,7 +37,7 @@ interface Node {
 const range = (from: number, next: number) => ({ from: BigInt(from), next: BigInt(next) });
 const span = (stream: string, from: number, next: number) => ({ stream, ...range(from, next) });
 
-export function coverageContract(name: string, make: (time: SimTime) => Promise<CoverageBench>): void {
+export function coverageContract(name: string, make: (time: SimTime, traffic: Traffic) => Promise<CoverageBench>): void {
   describe(`coverage over ${name}`, () => {
     let bench: CoverageBench;
     let time: SimTime;
@@ -50,8 +50,8 @@ export function coverageContract(name: string, make: (time: SimTime) => Promise<
     beforeEach(async () => {
       time = new SimTime();
       traffic = new Traffic();
-      bench = await make(time);
-      objects = traffic.watch(bench.objects());
+      bench = await make(time, traffic);
+      objects = bench.objects();
       lives = new Map();
       serial = 0;
     });
@@ -69,7 +69,7 @@ export function coverageContract(name: string, make: (time: SimTime) => Promise<
 
     function node(instance: string, options: Partial<KeeperOptions> = {}): Node {
       const self: HostId = { hostname: `host-${instance}`, pid: 7, bootId: "b", pidNamespace: "n", startTime: instance };
-      const store = new FaultyStore(traffic.watch(bench.versions()));
+      const store = new FaultyStore(bench.versions());
       const waits: string[] = [];
       const keeper = new CoverageKeeper(
         { instance, leaseMs: LEASE_MS, minIntervalMs: 0, ...options },
@@ -129,8 +129,8 @@ export function coverageContract(name: string, make: (time: SimTime) => Promise<
       test("a claim of a new stream has generation 1 and covers nothing; a second one has 2", async () => {
         const a = await opened("a");
         expect(await claimed(a, S, S2)).toEqual([
-          { stream: S, authority: { kind: "generation", stream: S, generation: 1 }, covered: [], lost: [] },
-          { stream: S2, authority: { kind: "generation", stream: S2, generation: 1 }, covered: [], lost: [] },
+          { stream: S, authority: { kind: "generation", stream: S, generation: 1 }, covered: [], lost: [], origin: null },
+          { stream: S2, authority: { kind: "generation", stream: S2, generation: 1 }, covered: [], lost: [], origin: null },
         ]);
         expect((await claimed(a, S)).map((c) => c.authority)).toEqual([{ kind: "generation", stream: S, generation: 2 }]);
       });
@@ -408,10 +408,10 @@ export function coverageContract(name: string, make: (time: SimTime) => Promise<
       test("a write that fails fails its calls, has no effect, and the next call goes on", async () => {
         const a = await opened("a");
         a.store.faults.push(new Failure("coverage.full", "no space"));
-        expect((await failure(a.keeper.rememberTopic("t", { topicId: "1", incarnation: 0 }))).code).toBe("coverage.full");
-        expect(await a.keeper.topic("t")).toBeNull();
-        await run(a.keeper.rememberTopic("t", { topicId: "1", incarnation: 0 }));
-        expect(await a.keeper.topic("t")).not.toBeNull();
+        expect((await failure(a.keeper.heartbeat())).code).toBe("coverage.full");
+        const before = a.keeper.state.serial;
+        await run(a.keeper.heartbeat());
+        expect(a.keeper.state.serial).toBe(before + 1);
       });
 
       test("a store that refuses for ever ends in a failure, not in a loop", async () => {

@@ -28,7 +28,8 @@ export class DurableFolders {
   async remake(path: string): Promise<void> {
     const first = await mkdir(path, { recursive: true });
     const top = first !== undefined && first.length < this.#root.length ? first : this.#root;
-    for (let p = path; p.length >= top.length && p !== dirname(p); p = dirname(p)) await syncFolder(dirname(p));
+    for (let p = path; p.length >= top.length && p !== dirname(p); p = dirname(p))
+      await syncFolder(dirname(p));
     if (this.#known.size >= MOST_KNOWN) this.#known.clear();
     this.#known.add(path);
   }

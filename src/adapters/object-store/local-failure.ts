@@ -18,7 +18,6 @@ const DENIED: Meaning = {
   text: "it is not allowed",
   hint: "Give the user that runs twg the right to write in the sink's `path`",
 };
-
 const MISPLACED: Meaning = {
   code: "store.misplaced",
   text: "the path does not fit",
@@ -40,12 +39,17 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
     text: "the file system is read-only",
     hint: "Set the sink's `path` to a folder that can be written",
   },
-  ENOTDIR: { code: "store.denied", text: "a part of the path is a file", hint: "Correct the sink's `path`" },
-  EMFILE: {
-    code: "store.io",
-    text: "too many open files",
-    hint: "Raise the limit of open files (LimitNOFILE)",
+  ENOTDIR: { ...MISPLACED, text: "a part of the path is a file" },
+  EISDIR: { ...MISPLACED, text: "a folder stands where a file belongs" },
+  ENAMETOOLONG: { ...MISPLACED, text: "the path is too long" },
+  ELOOP: { ...MISPLACED, text: "the links of the path lead in a circle" },
+  EXDEV: {
+    ...MISPLACED,
+    text: "it is on another file system than the root of the sink",
+    hint: "Files are published by a link: keep the whole folder tree of the sink's `path` on one file system",
   },
+  EMFILE: BUSY,
+  ENFILE: BUSY,
 };
 
 export function codeOf(e: unknown): string {

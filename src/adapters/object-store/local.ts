@@ -14,7 +14,7 @@
  * A link never replaces a file, so what somebody else put under a key of ours is left alone and reported. Every step
  * bears being done by two processes at once: link lets one win, and the other finds the same file (same inode).
  */
-import { closeSync, ftruncateSync, fsync, openSync, writeSync } from "node:fs";
+import { closeSync, fsync, ftruncateSync, openSync, writeSync } from "node:fs";
 import { link, lstat, open, readdir, rename, unlink } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, normalize, resolve, sep } from "node:path";
 import { promisify } from "node:util";
@@ -271,7 +271,8 @@ class StagedFile implements StagedObject {
   }
 
   #open(): number {
-    if (this.#fd === null) throw new Failure("internal.bug", "a staged file is used after its end", { at: this.#path });
+    if (this.#fd === null)
+      throw new Failure("internal.bug", "a staged file is used after its end", { at: this.#path });
     return this.#fd;
   }
 }

@@ -38,7 +38,7 @@ export const pipelineSpec = z
       .min(1)
       .default("/var/lib/twg")
       .describe(
-        "Folder for what this machine may lose: unpacked engine libraries and local inspection data. Never the only copy of anything.",
+        "Folder for what this machine may lose: in this version the engine libraries that are unpacked at the first start. Where it cannot be written another cache folder or memory is used.",
       )
       .meta({ allowed: "a folder that can be made and written" }),
     lanes: wholeNumber({ min: 1, max: 64 })

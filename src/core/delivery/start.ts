@@ -3,8 +3,8 @@
  * coverage what is durable in the sink; the coverage decides, the commit only shows where it was left.
  *
  *   commit  coverage        position
- *   no      no              the configured start
- *   no      yes             first position not covered, from the first covered one on
+ *   no      no              the configured start, or the origin where one was recorded at an earlier start
+ *   no      yes             first position not covered, from the origin (else the first covered one) on
  *   yes     behind commit   refused, or with accept_gap the difference is recorded as lost
  *   yes     at or beyond    first position at or after the commit that is not covered
  *
@@ -31,6 +31,8 @@ export interface StartInput {
   /** Normal form, as in a `Claim`. */
   readonly covered: Ranges;
   readonly lost: Ranges;
+  /** Where an earlier run began it by the configured start; null or absent if that was never recorded. */
+  readonly origin?: bigint | null;
   /** Configured start; applies only where neither a commit nor coverage exists. */
   readonly start: "earliest" | "latest" | bigint;
   /** First position that the broker still has, and the end of what this reader may see. */
@@ -83,10 +85,10 @@ interface Choice {
 }
 
 function choose(input: StartInput, known: Ranges): Choice {
-  const first = known[0];
   if (input.committed !== null) return fromCommit(input, input.committed, known);
-  if (first !== undefined) {
-    const position = firstUncovered(known, first.from);
+  const first = firstEverRead(input, known);
+  if (first !== null) {
+    const position = firstUncovered(known, first);
     return { position, why: "covered", known, accepted: [], passedFrom: position };
   }
   const position =
@@ -94,9 +96,20 @@ function choose(input: StartInput, known: Ranges): Choice {
   return { position, why: "configured", known, accepted: [], passedFrom: position };
 }
 
+/**
+ * Where the stream was first read. Not simply the first covered position: sets may be covered out of order, and
+ * what lies between the origin and the first covered range was read but never landed.
+ */
+function firstEverRead(input: StartInput, known: Ranges): bigint | null {
+  const covered = known[0]?.from ?? null;
+  const origin = input.origin ?? null;
+  if (origin === null || covered === null) return origin ?? covered;
+  return origin < covered ? origin : covered;
+}
+
 function fromCommit(input: StartInput, committed: bigint, known: Ranges): Choice {
   // Without coverage everything that the broker still has below the commit is unaccounted for.
-  const base = known[0]?.from ?? input.earliest;
+  const base = firstEverRead(input, known) ?? input.earliest;
   const beyond: Ranges = base < committed ? subtractRanges([{ from: base, next: committed }], known) : [];
   if (beyond.length > 0 && !input.acceptGap) throw commitBeyondCoverage(input, committed, beyond);
   const settled = unionRanges(known, beyond);

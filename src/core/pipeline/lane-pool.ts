@@ -16,7 +16,7 @@ export interface LanePoolEvents {
   sealed(set: SealedSet): void;
   /** A set of an older epoch: its staged files are to be discarded. */
   void(set: SealedSet): void;
-  broken(lane: number, stream: number, position: bigint, failure: Failure): void;
+  broken(stream: number, attempt: number, position: bigint, failure: Failure): void;
   sink(lane: number, failure: FailureWire | null): void;
   /** The lane is gone with everything it had not sealed; the pool has made a new one already. */
   died(lane: number, failure: Failure, restarts: number): void;
@@ -112,7 +112,7 @@ export class LanePool {
         return;
       }
       case "broken":
-        return this.#events.broken(lane, m.stream, m.position, fromWire(m.failure));
+        return this.#events.broken(m.stream, m.attempt, m.position, fromWire(m.failure));
       case "sink":
         return this.#events.sink(lane, m.failure);
       case "dead":

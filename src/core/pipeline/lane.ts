@@ -198,7 +198,8 @@ export class Lane {
       // Only bytes that cannot be read break a stream; any other failure is ours or the sink's and ends the lane.
       if (!(e instanceof Failure) || !e.code.startsWith("kafka.")) throw e;
       entry.broken = true;
-      this.#o.post({ t: "broken", stream: frame.stream, position: entry.expected, failure: toWire(e) });
+      const { stream, attempt } = frame;
+      this.#o.post({ t: "broken", stream, attempt, position: entry.expected, failure: toWire(e) });
     }
     this.#decodeMs += this.#o.clock.monotonic() - start - (this.#writeMs - writeBefore);
   }

@@ -100,7 +100,7 @@ export class Runner implements SourceHost, CommitListener {
         consumed: (lane, buffer, bytes, counts) => this.#onConsumed(lane, buffer, bytes, counts),
         sealed: (set) => this.#onSealed(set),
         void: (set) => this.#committer.discard(set),
-        broken: (_lane, stream, position, failure) => this.#onBroken(stream, position, failure),
+        broken: (stream, attempt, position, failure) => this.#onBroken(stream, attempt, position, failure),
         sink: (_lane, failure) => this.#onSink(failure),
         died: (lane, failure, restarts) => this.#onDied(lane, failure, restarts),
         hopeless: (failure) => this.#fail(failure),
@@ -125,6 +125,15 @@ export class Runner implements SourceHost, CommitListener {
     this.#drainBounded().then(
       () => this.#finish(() => this.#settle?.resolve(reason)),
       (e) => this.#fail(asFailure(e)),
+    );
+  }
+
+  /** Nothing moved for too long although there was work: ends, so that the supervisor starts it anew. */
+  stalled(ms: number): void {
+    this.#fail(
+      new Failure("internal.stalled", `nothing moved for ${ms} ms although there was work`, {
+        hint: "Nothing is lost: what was not acknowledged is read again at the next start",
+      }),
     );
   }
 
@@ -263,7 +272,9 @@ export class Runner implements SourceHost, CommitListener {
     this.#committer.submit(set, authorities);
   }
 
-  #onBroken(stream: number, position: bigint, failure: Failure): void {
+  #onBroken(stream: number, before: number, position: bigint, failure: Failure): void {
+    // The stream was moved after the lane had read this.
+    if (!this.#p.ledger.current(stream, before)) return;
     const seen = this.#broken.get(stream);
     const times = seen?.position === position ? seen.times + 1 : 1;
     this.#broken.set(stream, { position, times });

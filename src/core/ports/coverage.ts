@@ -46,6 +46,14 @@ export interface Claim {
   /** What was covered when the claim held, after settling everything that touched the stream. */
   readonly covered: readonly Range[];
   readonly lost: readonly Range[];
+  /** Where reading once began by the configured start; null if that was never recorded. */
+  readonly origin: bigint | null;
+}
+
+/** The position at which a stream without commit and coverage begins to be read. */
+export interface Origin {
+  readonly stream: StreamKey;
+  readonly position: bigint;
 }
 
 export interface CoverageStore {
@@ -63,6 +71,11 @@ export interface CoverageStore {
   settle(id: string, outcome: "abandoned"): Promise<void>;
   covered(stream: StreamKey): Promise<readonly Range[]>;
   recordLost(ranges: readonly LostRange[]): Promise<void>;
+  /**
+   * Called before the first record is read where the configured start decided: a process that dies before anything
+   * is covered must not begin at a later "latest". The first origin of a stream stays.
+   */
+  rememberOrigins(origins: readonly Origin[]): Promise<void>;
   topic(name: string): Promise<TopicMemory | null>;
   rememberTopic(name: string, memory: TopicMemory): Promise<void>;
   /** Recovery windows (a later issue uses them; the contract tests already do). */

@@ -67,6 +67,8 @@ export type FromLane =
   | {
       readonly t: "broken";
       readonly stream: number;
+      /** Of the frame; the stream may have been moved meanwhile. */
+      readonly attempt: number;
       readonly position: bigint;
       readonly failure: FailureWire;
     }

@@ -11,8 +11,8 @@ import { LevelWriter, putLevels } from "./levels.ts";
 import { type ChunkInfo, ChunkPages, ENCODING, PAGE_BYTES, PAGE_VALUES, type PageContext } from "./page.ts";
 import type { OutQueue } from "./slabs.ts";
 
-const FIRST_BYTES = 4096;
-const FIRST_VALUES = 128;
+const FIRST_BYTES = 256;
+const FIRST_VALUES = 16;
 /** The gap in front of the bytes, as a part of the page. Lengths of values of 16 bytes and more fit. */
 const GAP_PART = 8;
 
@@ -91,7 +91,8 @@ export class BytesLeaf {
     const first = starts === null ? at : starts[at]!;
     const bytesEnd = column.offsets[first]! + PAGE_BYTES - this.#used;
     // Empty lists cost nothing, so only levels that stand for values count here.
-    const valuesEnd = first + Math.max(0, PAGE_VALUES - (this.#shape.list ? this.#count : this.#definition.count));
+    const valuesEnd =
+      first + Math.max(0, PAGE_VALUES - (this.#shape.list ? this.#count : this.#definition.count));
     let low = at;
     let high = to;
     while (low < high) {

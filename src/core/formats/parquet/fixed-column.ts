@@ -4,7 +4,7 @@ import { type ChunkInfo, ChunkPages, ENCODING, PAGE_VALUES, type PageContext } f
 import type { OutQueue } from "./slabs.ts";
 
 const WORDS = 4;
-const FIRST_VALUES = 256;
+const FIRST_VALUES = 16;
 
 export class RecordIdColumn {
   readonly #pages: ChunkPages;

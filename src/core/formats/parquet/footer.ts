@@ -23,10 +23,16 @@ export function rowGroupBytes(
     writeChunk(w, leaves[i]!, chunk);
   });
   const sum = (of: (c: ChunkInfo) => number) => chunks.reduce((n, c) => n + of(c), 0);
-  w.i64(2, sum((c) => c.rawBytes));
+  w.i64(
+    2,
+    sum((c) => c.rawBytes),
+  );
   w.i64(3, rows);
   w.i64(5, at);
-  w.i64(6, sum((c) => c.bytes));
+  w.i64(
+    6,
+    sum((c) => c.bytes),
+  );
   if (ordinal <= MOST_ORDINALS) w.i16(7, ordinal);
   w.close();
   return w.view().slice();

@@ -4,12 +4,13 @@ import { LevelWriter, putLevels } from "./levels.ts";
 import { type ChunkInfo, ChunkPages, ENCODING, PAGE_VALUES, type PageContext } from "./page.ts";
 import type { OutQueue } from "./slabs.ts";
 
-const FIRST_VALUES = 256;
+const FIRST_VALUES = 16;
 /** Below this a loop beats making a view. */
 const SHORT_RUN = 16;
 
 export class Int64Column {
   readonly #context: PageContext;
+  readonly #boundsWithin: number;
   readonly #pages: ChunkPages;
   readonly #levels = new LevelWriter(1);
   #pairs = new Int32Array(2 * FIRST_VALUES);
@@ -19,8 +20,10 @@ export class Int64Column {
   #least: [number, number] = [0, 0];
   #greatest: [number, number] = [0, 0];
 
-  constructor(context: PageContext) {
+  /** `boundsWithin`: statistics are left out if a value is further from zero than this. */
+  constructor(context: PageContext, boundsWithin = Number.POSITIVE_INFINITY) {
     this.#context = context;
+    this.#boundsWithin = boundsWithin;
     this.#pages = new ChunkPages(context, context.codec);
   }
 
@@ -38,7 +41,8 @@ export class Int64Column {
     for (let at = from; at < to; ) {
       const n = Math.min(to - at, PAGE_VALUES - this.#levels.count);
       this.#reserve(n);
-      if (n <= SHORT_RUN) for (let i = 0; i < 2 * n; i++) this.#pairs[2 * this.#count + i] = pairs[2 * at + i]!;
+      if (n <= SHORT_RUN)
+        for (let i = 0; i < 2 * n; i++) this.#pairs[2 * this.#count + i] = pairs[2 * at + i]!;
       else this.#pairs.set(pairs.subarray(2 * at, 2 * (at + n)), 2 * this.#count);
       this.#count += n;
       this.#levels.add(1, n);
@@ -55,9 +59,12 @@ export class Int64Column {
 
   finish(out: OutQueue): ChunkInfo {
     this.#cut();
-    const bounds = this.#seen
-      ? { least: pairBytes(this.#least), greatest: pairBytes(this.#greatest) }
-      : { least: null, greatest: null };
+    const within =
+      approximate(this.#greatest) <= this.#boundsWithin && approximate(this.#least) >= -this.#boundsWithin;
+    const bounds =
+      this.#seen && within
+        ? { least: pairBytes(this.#least), greatest: pairBytes(this.#greatest) }
+        : { least: null, greatest: null };
     const info = this.#pages.finish(out, { nulls: this.#nulls, ...bounds });
     this.#nulls = 0;
     this.#seen = false;
@@ -116,6 +123,10 @@ export class Int64Column {
     this.#least = [leastLow, leastHigh];
     this.#greatest = [greatestLow, greatestHigh];
   }
+}
+
+function approximate([low, high]: readonly [number, number]): number {
+  return high * 0x1_0000_0000 + (low >>> 0);
 }
 
 function pairBytes(pair: readonly [number, number]): Uint8Array {

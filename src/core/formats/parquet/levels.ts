@@ -31,7 +31,7 @@ export class LevelWriter {
   /** `maxLevel` 1 to 3. */
   constructor(maxLevel: number) {
     this.#width = 32 - Math.clz32(maxLevel);
-    this.#out = new Uint8Array(64);
+    this.#out = new Uint8Array(16);
   }
 
   /** Levels added since the last `reset`. */

@@ -17,7 +17,13 @@ export interface PageCodec {
 
 /** parquet.thrift: CompressionCodec, Encoding, PageType. */
 export const CODEC = { none: 0, zstd: 6 } as const;
-export const ENCODING = { plain: 0, rle: 3, deltaBinaryPacked: 5, deltaLengthByteArray: 6, rleDictionary: 8 } as const;
+export const ENCODING = {
+  plain: 0,
+  rle: 3,
+  deltaBinaryPacked: 5,
+  deltaLengthByteArray: 6,
+  rleDictionary: 8,
+} as const;
 const PAGE_TYPE = { data: 0, dictionary: 2 } as const;
 
 /** Raw bytes at which a page is closed. A single larger row has a page of its own. */

@@ -11,7 +11,7 @@ import { RecordIdColumn } from "./fixed-column.ts";
 import { footerBytes, MAGIC, rowGroupBytes } from "./footer.ts";
 import { Int64Column } from "./int64-column.ts";
 import type { ChunkInfo, PageContext } from "./page.ts";
-import { DICTIONARY_LIMIT, RunColumn, type RunKind, type RunValue } from "./run-column.ts";
+import { DICTIONARY_LIMIT, RunColumn, type RunKind } from "./run-column.ts";
 import { type LeafSpec, leavesOf } from "./schema.ts";
 import { OutQueue } from "./slabs.ts";
 
@@ -30,6 +30,14 @@ const ROW_BYTES = 40;
 /** Levels and lengths of a header. */
 const HEADER_BYTES = 10;
 
+/** Rows taken at a time, so that a row group ends near its limit however large a batch is. */
+const STEP_ROWS = 16 * 1024;
+/**
+ * Milliseconds beyond which a timestamp in microseconds overflows int64. Readers that hold microseconds (DuckDB,
+ * Spark) cannot even parse such bounds, so none are given; the values themselves are kept.
+ */
+const MICROSECOND_READERS = 9_200_000_000_000_000;
+
 const TIMESTAMP_TYPES: readonly (string | null)[] = [null, "CreateTime", "LogAppendTime"];
 
 interface Column {
@@ -42,7 +50,8 @@ export class RawFile {
   readonly #leaves: readonly LeafSpec[];
   readonly #out: OutQueue;
   readonly #columns: readonly Column[];
-  readonly #runs: ReadonlyMap<string, RunColumn>;
+  readonly #run: Readonly<Record<SetColumn, RunColumn>>;
+  readonly #runs: readonly RunColumn[];
   readonly #neverSet: readonly RunColumn[];
   readonly #value: BytesLeaf;
   readonly #key: BytesLeaf;
@@ -68,7 +77,7 @@ export class RawFile {
     this.#headerKeys = new BytesLeaf(context, { list: true, maxDefinition: 2 });
     this.#headerValues = new BytesLeaf(context, { list: true, maxDefinition: 3 });
     this.#offset = new Int64Column(context);
-    this.#timestamp = new Int64Column(context);
+    this.#timestamp = new Int64Column(context, MICROSECOND_READERS);
     this.#recordId = new RecordIdColumn(context);
     const varying: Readonly<Record<string, readonly Column[]>> = {
       source_value: [this.#value],
@@ -86,7 +95,8 @@ export class RawFile {
       runs.set(c.name, column);
       return [column];
     });
-    this.#runs = runs;
+    this.#runs = [...runs.values()];
+    this.#run = Object.fromEntries(SET_COLUMNS.map((n) => [n, runs.get(n)!])) as Record<SetColumn, RunColumn>;
     this.#neverSet = [...runs].filter(([name]) => !SET_BY_BATCH.has(name)).map(([, column]) => column);
     this.#out.append(MAGIC);
   }
@@ -107,7 +117,8 @@ export class RawFile {
   /** How large the file would be if it were ended now, roughly: what is in no page yet counts raw. */
   get size(): number {
     const pages = [this.#value, this.#key, this.#headerKeys, this.#headerValues];
-    const open = pages.reduce((n, c) => n + c.size, 0) + this.#offset.size + this.#timestamp.size + this.#recordId.size;
+    const open =
+      pages.reduce((n, c) => n + c.size, 0) + this.#offset.size + this.#timestamp.size + this.#recordId.size;
     return this.#out.position + open;
   }
 
@@ -118,8 +129,11 @@ export class RawFile {
 
   /** Rows [from, to) of the batch. Copies what it keeps. `emitTs`: wall time, ms. */
   append(batch: RawBatch, from: number, to: number, emitTs: number): void {
+    for (let at = from; at < to; at += STEP_ROWS) this.#step(batch, at, Math.min(to, at + STEP_ROWS), emitTs);
+  }
+
+  #step(batch: RawBatch, from: number, to: number, emitTs: number): void {
     const rows = to - from;
-    if (rows <= 0) return;
     this.#value.append(batch.value, null, from, to);
     this.#key.append(batch.key, null, from, to);
     this.#appendHeaders(batch, from, to);
@@ -157,7 +171,12 @@ export class RawFile {
 
   #baseOf(stream: StreamId): RecordIdBase {
     const s = this.#stream;
-    if (s !== null && s.topic === stream.topic && s.cluster === stream.cluster && s.incarnation === stream.incarnation) {
+    if (
+      s !== null &&
+      s.topic === stream.topic &&
+      s.cluster === stream.cluster &&
+      s.incarnation === stream.incarnation
+    ) {
       return this.#base;
     }
     this.#stream = stream;
@@ -178,40 +197,38 @@ export class RawFile {
 
   #appendRuns(batch: RawBatch, from: number, to: number): void {
     const { runs } = batch;
+    const c = this.#run;
     for (let i = firstRunAfter(runs.end, runs.count, from), at = from; at < to; i++) {
       const end = Math.min(to, runs.end[i]!);
       const rows = end - at;
       const type = runs.timestampType[i]!;
       if (type === 0) this.#timestamp.appendNulls(rows);
       else this.#timestamp.append(batch.timestamps, at, end);
-      this.#run("source_timestamp_type", TIMESTAMP_TYPES[type] ?? null, rows);
-      this.#run("source_leader_epoch", orNull(runs.leaderEpoch[i]!), rows);
-      this.#run("source_producer_id", runs.producerId[i]! === -1n ? null : runs.producerId[i]!, rows);
-      this.#run("source_producer_epoch", orNull(runs.producerEpoch[i]!), rows);
-      this.#run("source_base_sequence", orNull(runs.baseSequence[i]!), rows);
-      this.#run("source_transactional", runs.transactional[i] === 1, rows);
+      c.source_timestamp_type.append(TIMESTAMP_TYPES[type] ?? null, rows);
+      c.source_leader_epoch.append(orNull(runs.leaderEpoch[i]!), rows);
+      c.source_producer_id.append(runs.producerId[i]! === -1n ? null : runs.producerId[i]!, rows);
+      c.source_producer_epoch.append(orNull(runs.producerEpoch[i]!), rows);
+      c.source_base_sequence.append(orNull(runs.baseSequence[i]!), rows);
+      c.source_transactional.append(runs.transactional[i] === 1, rows);
       at = end;
     }
   }
 
   #appendConstants(batch: RawBatch, rows: number, emitTs: number): void {
     const { stream } = batch;
-    this.#run("source_transport", stream.transport, rows);
-    this.#run("source_cluster", stream.cluster === "" ? null : stream.cluster, rows);
-    this.#run("source_topic", stream.topic, rows);
-    this.#run("source_partition", stream.partition, rows);
-    this.#run("ingest_ts", batch.ingestTs, rows);
-    this.#run("emit_ts", emitTs, rows);
-    this.#run("pipeline", this.#o.pipeline, rows);
+    const c = this.#run;
+    c.source_transport.append(stream.transport, rows);
+    c.source_cluster.append(stream.cluster === "" ? null : stream.cluster, rows);
+    c.source_topic.append(stream.topic, rows);
+    c.source_partition.append(stream.partition, rows);
+    c.ingest_ts.append(batch.ingestTs, rows);
+    c.emit_ts.append(emitTs, rows);
+    c.pipeline.append(this.#o.pipeline, rows);
     for (const column of this.#neverSet) column.append(null, rows);
   }
 
-  #run(name: SetColumn, value: RunValue | null, rows: number): void {
-    this.#runs.get(name)!.append(value, rows);
-  }
-
   #dictionaryFull(): boolean {
-    for (const column of this.#runs.values()) if (column.distinct >= DICTIONARY_LIMIT) return true;
+    for (const column of this.#runs) if (column.distinct >= DICTIONARY_LIMIT) return true;
     return false;
   }
 

@@ -17,7 +17,7 @@ export type RunValue = string | number | bigint | boolean;
 export const DICTIONARY_LIMIT = 64 * 1024;
 /** Chunks below this are stored as they are: compressing them costs more than it saves. */
 const COMPRESS_FROM = 2048;
-const FIRST_RUNS = 8;
+const FIRST_RUNS = 4;
 const NULL = -1;
 const UTF8 = new TextEncoder();
 

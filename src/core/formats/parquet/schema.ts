@@ -1,5 +1,10 @@
 /** The Parquet schema of raw files, derived from the list of metadata columns. */
-import { METADATA_COLUMNS, type MetadataColumn, type MetadataType, metadataName } from "../../records/metadata-columns.ts";
+import {
+  METADATA_COLUMNS,
+  type MetadataColumn,
+  type MetadataType,
+  metadataName,
+} from "../../records/metadata-columns.ts";
 import type { ThriftWriter } from "./thrift.ts";
 
 /** parquet.thrift: Type, FieldRepetitionType, ConvertedType. */
@@ -24,7 +29,6 @@ export interface LeafSpec {
   readonly column: MetadataColumn;
   readonly path: readonly string[];
   readonly physical: number;
-  /** Whether bounds can be given for it. */
 }
 
 /** Names of the levels of a list (parquet-format LogicalTypes.md, Lists), and of our header entries. */
@@ -34,7 +38,11 @@ export function leavesOf(prefix: string): readonly LeafSpec[] {
   return METADATA_COLUMNS.flatMap((column) => {
     const name = metadataName(prefix, column);
     if (column.type !== "headers") return [{ column, path: [name], physical: PHYSICAL[column.type] }];
-    return ["key", "value"].map((leaf) => ({ column, path: [name, ...LIST, leaf], physical: TYPE.byteArray }));
+    return ["key", "value"].map((leaf) => ({
+      column,
+      path: [name, ...LIST, leaf],
+      physical: TYPE.byteArray,
+    }));
   });
 }
 
@@ -50,7 +58,12 @@ export function writeSchema(w: ThriftWriter, prefix: string): number {
   return n;
 }
 
-function writeLeaf(w: ThriftWriter, name: string, type: Exclude<MetadataType, "headers">, nullable: boolean): number {
+function writeLeaf(
+  w: ThriftWriter,
+  name: string,
+  type: Exclude<MetadataType, "headers">,
+  nullable: boolean,
+): number {
   w.open().i32(1, PHYSICAL[type]);
   if (type === "bytes16") w.i32(2, 16);
   w.i32(3, nullable ? REPETITION.optional : REPETITION.required).string(4, name);

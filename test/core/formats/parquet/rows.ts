@@ -81,7 +81,11 @@ const RUN_FIELDS = [
   "timestampType",
 ] as const;
 
-export function batchOf(rows: readonly Row[], stream: StreamId = STREAM, ingestTs = 1_700_000_000_500): RawBatch {
+export function batchOf(
+  rows: readonly Row[],
+  stream: StreamId = STREAM,
+  ingestTs = 1_700_000_000_500,
+): RawBatch {
   const ends: number[] = [];
   const first: Row[] = [];
   rows.forEach((r, i) => {
@@ -100,7 +104,11 @@ export function batchOf(rows: readonly Row[], stream: StreamId = STREAM, ingestT
   const last = rows[rows.length - 1];
   return {
     stream,
-    span: { stream: streamKey(stream), from: rows[0]?.offset ?? 0n, next: last === undefined ? 0n : last.offset + 1n },
+    span: {
+      stream: streamKey(stream),
+      from: rows[0]?.offset ?? 0n,
+      next: last === undefined ? 0n : last.offset + 1n,
+    },
     rows: rows.length,
     offsets: pairs(rows.map((r) => r.offset)),
     timestamps: pairs(rows.map((r) => r.timestamp)),

@@ -1,0 +1,42 @@
+/**
+ * JSON orders for benchmarks: line i is a pure function of a fixed seed and i. The same bytes as the project's
+ * Java generator of bench data, so that figures can be compared with those of the end-to-end runs.
+ */
+const SEED = 0x7477672d62656e63n;
+const BASE_MS = 1_767_225_600_000;
+const MASK = (1n << 64n) - 1n;
+const COUNTRIES = ["DE", "FR", "US", "BR", "IN", "JP", "GB", "NL", "PL", "ZA"];
+const ADJECTIVES = ["red", "blue", "small", "large", "heavy", "light", "round", "flat"];
+const NOUNS = ["lamp", "chair", "cable", "mug", "shelf", "pen", "bag", "clock"];
+
+/** splitmix64 */
+function chance(seed: bigint): (n: number) => number {
+  let state = seed & MASK;
+  return (n) => {
+    state = (state + 0x9e3779b97f4a7c15n) & MASK;
+    let z = state;
+    z = ((z ^ (z >> 30n)) * 0xbf58476d1ce4e5b9n) & MASK;
+    z = ((z ^ (z >> 27n)) * 0x94d049bb133111ebn) & MASK;
+    z ^= z >> 31n;
+    return Number((z >> 33n) % BigInt(n));
+  };
+}
+
+const money = (cents: number) => `${Math.floor(cents / 100)}.${String(cents % 100).padStart(2, "0")}`;
+
+export function orderJson(i: number): string {
+  const below = chance(SEED ^ ((BigInt(i) * 0xd1342543de82ef95n) & MASK));
+  const ts = BASE_MS + i * 7 + below(7);
+  const customer = `c-${String(below(200_000)).padStart(6, "0")}`;
+  const country = COUNTRIES[below(COUNTRIES.length)];
+  let total = 0;
+  const items = Array.from({ length: 1 + below(3) }, () => {
+    const sku = `${ADJECTIVES[below(8)]}-${NOUNS[below(8)]}-${String(below(1000)).padStart(3, "0")}`;
+    const qty = 1 + below(5);
+    const cents = 99 + below(20_000);
+    total += cents * qty;
+    return { sku, qty, price: money(cents) };
+  });
+  const flags = { gift: below(10) === 0, express: below(4) === 0 };
+  return JSON.stringify({ id: i, customer, ts: new Date(ts).toISOString(), amount: money(total), country, items, flags });
+}

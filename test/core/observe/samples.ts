@@ -1,0 +1,81 @@
+/** One example of every event, for tests that go over the whole catalogue. The compiler asks for the missing ones. */
+import type { EventName, EventOf } from "../../../src/core/observe/events.ts";
+
+export const failure = {
+  code: "internal.cancelled",
+  message: "no answer within 10 s",
+  at: "kafka:9093",
+  hint: "Is the broker up?",
+  retry: true,
+} as const;
+
+const place = { topic: "orders", partition: 3 };
+const step = { sink: "raw", id: "set-7", rows: 1500, bytes: 2048, files: 2, ms: 120 };
+const stall = { ms: 61_000, lag: 5000, bytesInFlight: 1024 };
+
+export const SAMPLES: { readonly [K in EventName]: EventOf<K> } = {
+  "pipeline.started": { e: "pipeline.started", pipeline: "orders", version: "0.1.0", lanes: 2 },
+  "pipeline.stopping": { e: "pipeline.stopping", reason: "SIGTERM received" },
+  "pipeline.stopped": { e: "pipeline.stopped", rows: 1500, reason: "drained" },
+  "secrets.reread": { e: "secrets.reread", secrets: 2, changed: 1 },
+  progress: {
+    e: "progress",
+    state: "running",
+    recordsPerSecond: 10,
+    bytesPerSecond: 1e6,
+    lag: 5,
+    bytesInFlight: 0,
+    sinks: [],
+  },
+  failure: { e: "failure", scope: "pipeline", failure },
+  "source.healthy": { e: "source.healthy" },
+  "source.troubled": { e: "source.troubled", failure },
+  "stream.begun": { e: "stream.begun", ...place, position: 9007199254740993n, lane: 1, why: "committed" },
+  "stream.watermark": { e: "stream.watermark", ...place, start: 0n, end: 100n },
+  "stream.rewound": { e: "stream.rewound", ...place, position: 40n, attempt: 2, why: "lane died" },
+  "stream.ended": { e: "stream.ended", ...place, why: "revoked" },
+  "source.acknowledged": { e: "source.acknowledged", marks: [{ ...place, next: 50n }], ms: 4 },
+  "source.acknowledge_failed": { e: "source.acknowledge_failed", failure },
+  "records.skipped": { e: "records.skipped", ...place, from: 10n, next: 20n, records: 10 },
+  "records.lost": { e: "records.lost", ...place, from: 10n, next: 25n, reason: "retention" },
+  "lane.started": { e: "lane.started", lane: 1 },
+  "lane.died": { e: "lane.died", lane: 1, failure },
+  "lane.restarted": { e: "lane.restarted", lane: 1, restarts: 3 },
+  "bundle.delivered": {
+    e: "bundle.delivered",
+    lane: 1,
+    bytes: 4096,
+    parts: [{ ...place, next: 60n, positions: 20, bytes: 4000 }],
+  },
+  "bundle.consumed": {
+    e: "bundle.consumed",
+    lane: 1,
+    bytes: 4096,
+    rawBytes: 9000,
+    rows: 18,
+    filtered: 2,
+    decodeMs: 5,
+    writeMs: 15,
+    held: 777,
+  },
+  "budget.exhausted": { e: "budget.exhausted", owner: "1", inFlight: 1024, budget: 2048 },
+  "budget.released": { e: "budget.released", owner: "1", ms: 250 },
+  "set.sealed": { e: "set.sealed", ...step, reason: "bytes" },
+  "set.intended": { e: "set.intended", ...step },
+  "set.published": { e: "set.published", ...step },
+  "set.covered": { e: "set.covered", ...step, endToEndMs: 11_000 },
+  "set.refused": { e: "set.refused", sink: "raw", id: "set-7", reason: "fenced", detail: "generation 4 is not 5" },
+  "intent.settled": { e: "intent.settled", id: "set-6", outcome: "covered", files: 2 },
+  "staging.swept": { e: "staging.swept", removed: 3 },
+  "sink.troubled": { e: "sink.troubled", sink: "raw", failure },
+  "sink.recovered": { e: "sink.recovered", sink: "raw", ms: 5000 },
+  "coverage.healthy": { e: "coverage.healthy" },
+  "coverage.troubled": { e: "coverage.troubled", failure },
+  "coverage.fenced": { e: "coverage.fenced", failure },
+  "stall.detected": { e: "stall.detected", ...stall },
+  "stall.fatal": { e: "stall.fatal", ...stall },
+  "stall.cleared": { e: "stall.cleared", ms: 61_000 },
+  "connection.opened": { e: "connection.opened", address: "kafka:9093", purpose: "fetch", tls: true },
+  "connection.closed": { e: "connection.closed", address: "kafka:9093", purpose: "fetch", error: "reset" },
+  "request.done": { e: "request.done", api: "Fetch", broker: "1", ms: 12, error: "timeout" },
+};
