@@ -81,13 +81,22 @@ const shortened = (text: string) =>
   text.length > 500 ? `${text.slice(0, 500)}... (${text.length} characters)` : text;
 
 function sampleText(f: ParquetFacts, colour: boolean): string {
-  const columns = f.columns.filter((c) => f.sample.some((row) => row[c] !== null && row[c] !== undefined));
+  const set = f.columns.filter((c) => f.sample.some((row) => row[c] !== null && row[c] !== undefined));
+  const columns = f.sample.length > 1 ? set.filter((c) => ALWAYS.test(c) || differs(f, c)) : set;
   const rows = f.sample.map((row) => columns.map((c) => cellText(row[c])));
   return `\n${renderTable(
     columns.map((head) => ({ head, max: 40 })),
     rows,
     colour,
   )}`;
+}
+
+/** A table is for looking: columns that say the same in every sample row are left to --json. */
+const ALWAYS = /source_(partition|offset|key|value)$/;
+
+function differs(f: ParquetFacts, column: string): boolean {
+  const [first, ...rest] = f.sample.map((row) => cellText(row[column]));
+  return rest.some((text) => text !== first);
 }
 
 function cellText(value: unknown): string {
