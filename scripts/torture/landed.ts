@@ -36,9 +36,12 @@ for p, s in seen.items():
 print(json.dumps({"rows": rows, "doubled": doubled, "ranges": out}))
 `;
 
-export async function countLanded(folder: string): Promise<Landed> {
-  const python = process.env.TWG_PYTHON;
-  return python === undefined ? await byHyparquet(folder) : byPyarrow(python, folder);
+/** `python`: an interpreter with pyarrow; null: hyparquet reads. */
+export async function countLanded(
+  folder: string,
+  python: string | null = process.env.TWG_PYTHON ?? null,
+): Promise<Landed> {
+  return python === null ? await byHyparquet(folder) : byPyarrow(python, folder);
 }
 
 function byPyarrow(python: string, folder: string): Landed {

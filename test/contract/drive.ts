@@ -1,5 +1,5 @@
 /** Simulated time around real promises: time passes only while nothing else can happen. */
-import { settleJobs, type SimTime } from "../sim/clock.ts";
+import { type SimTime, settleJobs } from "../sim/clock.ts";
 
 /** Calls of a real disk that are under way; simulated time stands still meanwhile. */
 export class Traffic {
@@ -14,7 +14,9 @@ export class Traffic {
     return new Proxy(target, {
       get: (of, name) => {
         const value: unknown = Reflect.get(of, name, of);
-        return typeof value === "function" ? (...args: unknown[]) => this.#count(value.apply(of, args)) : value;
+        return typeof value === "function"
+          ? (...args: unknown[]) => this.#count(value.apply(of, args))
+          : value;
       },
     });
   }
@@ -40,7 +42,9 @@ export async function drive<T>(time: SimTime, work: Promise<T>, traffic?: Traffi
   await settleJobs();
   while (!over) {
     if (traffic?.busy) await new Promise((turn) => setTimeout(turn, 0));
-    else if (!(await time.step(Number.POSITIVE_INFINITY))) await settleJobs();
+    else await time.step(Number.POSITIVE_INFINITY);
+    // What the step set off runs to its end before time passes again.
+    await settleJobs();
   }
   return work;
 }

@@ -35,7 +35,8 @@ export function versionedContract(name: string, make: () => Promise<VersionedBen
     });
 
     test("versions grow by one, and the newest is read", async () => {
-      for (let v = 0; v < 30; v++) expect(await a.write(v === 0 ? null : v, bytes(`v${v + 1}`), `t${v}`)).toBe("won");
+      for (let v = 0; v < 30; v++)
+        expect(await a.write(v === 0 ? null : v, bytes(`v${v + 1}`), `t${v}`)).toBe("won");
       const found = await b.read();
       expect([found?.version, text(found?.bytes)]).toEqual([30, "v30"]);
     });
@@ -55,7 +56,9 @@ export function versionedContract(name: string, make: () => Promise<VersionedBen
       const stores = Array.from({ length: 8 }, () => bench.open());
       for (let version = 0; version < 5; version++) {
         const expected = version === 0 ? null : version;
-        const outcomes = await Promise.all(stores.map((s, i) => s.write(expected, bytes(`${version}/${i}`), `r${version}.${i}`)));
+        const outcomes = await Promise.all(
+          stores.map((s, i) => s.write(expected, bytes(`${version}/${i}`), `r${version}.${i}`)),
+        );
         const winners = outcomes.flatMap((o, i) => (o === "won" ? [i] : []));
         expect(winners).toHaveLength(1);
         expect(text((await a.read())?.bytes)).toBe(`${version}/${winners[0]}`);

@@ -84,7 +84,7 @@ export class SimNode {
       delay: () => sleep(clock, chance.next() * 5),
     });
     const keeper = new CoverageKeeper(
-      { instance: `i${serial}`, leaseMs: 15_000, minIntervalMs: 20 },
+      { instance: `i${serial}`, leaseMs: 4_000, minIntervalMs: 20 },
       {
         versions: world.canary === "blind_write" ? blind(versions, world.coverage) : versions,
         objects,
@@ -111,7 +111,7 @@ export class SimNode {
         lanes: world.lanes,
         rules: { start: "earliest", acceptGap: false, retention: "fail", onRecreated: "fail" },
         untilCaughtUp,
-        heartbeatMs: 3_000,
+        heartbeatMs: 1_000,
         drainMs: 60_000,
       },
       {

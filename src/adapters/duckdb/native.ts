@@ -48,9 +48,12 @@ const SIGNED = FFIType.i64_fast;
 
 type Bytes = Uint8Array;
 
+/** Stands in for arrays without bytes, which have no address. */
+const NO_BYTES = new Uint8Array(8);
+
 /** Address of bytes[at]. The array is on the caller's stack for the length of the call, so it cannot move or go. */
 function address(bytes: Bytes, at: number): number {
-  return (ptr(bytes) as number) + at;
+  return (ptr(bytes.length === 0 ? NO_BYTES : bytes) as number) + at;
 }
 
 interface Lz4 {

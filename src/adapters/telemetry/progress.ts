@@ -46,12 +46,12 @@ export class Progress {
     const every = this.#p.live === null ? LOG_MS : LIVE_MS;
     if (now - this.#shownAt < every) return;
     this.#shownAt = now;
+    const window = this.#p.live === null ? LOG_MS : RATE_WINDOW_MS;
+    while (now - (this.#marks[1]?.at ?? now) >= window) this.#marks.shift();
     const snapshot = this.snapshot();
     if (this.#p.live === null) this.#p.emit({ e: "progress", ...snapshot });
     else this.#p.live(progressLine(snapshot));
     this.#marks.push(this.#mark());
-    const window = this.#p.live === null ? LOG_MS : RATE_WINDOW_MS;
-    while (now - (this.#marks[1]?.at ?? now) >= window) this.#marks.shift();
   }
 
   /** Removes the live line. */
@@ -82,7 +82,7 @@ export class Progress {
     const { view, health } = this.#p;
     if (view.stopped) return "stopped";
     if (view.stopping) return "draining";
-    if (!view.started) return "starting";
+    if (!view.started || health.starting) return "starting";
     const state = health.overall();
     return state === "ok" ? "running" : state;
   }

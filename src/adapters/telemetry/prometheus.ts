@@ -18,9 +18,20 @@ function number(value: number): string {
   return value === -Infinity ? "-Inf" : String(value);
 }
 
+/** Labels of a series never change and are written at every scrape: rendered once. Not for histogram buckets. */
+const rendered = new WeakMap<Sample["labels"], string>();
+
+function labelText(labels: Sample["labels"]): string {
+  const known = rendered.get(labels);
+  if (known !== undefined) return known;
+  const text = labels.map(([k, v]) => `${k}="${escapeLabel(v)}"`).join(",");
+  const wrapped = text === "" ? "" : `{${text}}`;
+  rendered.set(labels, wrapped);
+  return wrapped;
+}
+
 function sampleLine(name: string, s: Sample): string {
-  const labels = s.labels.map(([k, v]) => `${k}="${escapeLabel(v)}"`).join(",");
-  return `${name}${s.suffix}${labels === "" ? "" : `{${labels}}`} ${number(s.value)}\n`;
+  return `${name}${s.suffix}${labelText(s.labels)} ${number(s.value)}\n`;
 }
 
 /** Families without a series are left out: a type line alone says nothing. */

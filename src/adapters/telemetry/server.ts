@@ -74,6 +74,8 @@ function listen(
       idleTimeout: IDLE_S,
       // The development error page would show source text.
       development: false,
+      // Without development mode Bun shares a port (SO_REUSEPORT), and two processes would answer by turns.
+      reusePort: false,
       error: () => plain(500, "telemetry failed to answer\n"),
       ...(o.tls === null ? {} : { tls: o.tls }),
     });
@@ -153,11 +155,17 @@ const ROUTES: Readonly<Record<string, (s: StatusSource) => Response>> = {
     reply(200, statusPage(s.stats()), "text/html; charset=utf-8", { "content-security-policy": PAGE_POLICY }),
 };
 
+/** Null for targets and Host headers that make no URL. */
+function pathOf(url: string): string | null {
+  return URL.canParse(url) ? new URL(url).pathname : null;
+}
+
 function answer(request: Request, source: StatusSource, allowed: (r: Request) => boolean): Response {
   if (request.method !== "GET" && request.method !== "HEAD") {
     return plain(405, "only GET and HEAD\n", { allow: "GET, HEAD" });
   }
-  const path = new URL(request.url).pathname;
+  const path = pathOf(request.url);
+  if (path === null) return plain(400, "not a request target\n");
   if (path !== "/live" && !allowed(request)) {
     return plain(401, "a token is needed\n", {
       "www-authenticate": 'Bearer, Basic realm="twg", charset="UTF-8"',

@@ -125,10 +125,18 @@ class Assembled implements Telemetry {
       ...(options.fatalMs === undefined ? {} : { fatalMs: options.fatalMs }),
       ...(options.rollMs === undefined ? {} : { rollMs: options.rollMs }),
     });
-    this.#meters.pipelineInfo.set(1, options.pipeline, options.version);
-    this.#meters.startTime.set(clock.now() / 1000);
-    this.#meters.sourceUp.set(0);
-    this.#meters.stalled.set(0);
+    this.#firstValues();
+  }
+
+  /** A counter that first appears above zero has no increase that an alert could see. */
+  #firstValues(): void {
+    const m = this.#meters;
+    m.pipelineInfo.set(1, this.#o.pipeline, this.#o.version);
+    m.startTime.set(this.#o.clock.now() / 1000);
+    m.sourceUp.set(0);
+    m.stalled.set(0);
+    for (const c of [m.stalls, m.acknowledgeFailures, m.logSuppressed, m.telemetryErrors]) c.add(0);
+    for (const c of [m.sinkRecords, m.sinkBytes, m.sinkFiles]) c.add(0, this.#o.primaryRaw);
   }
 
   watchBudget(budget: WatchedBudget): void {

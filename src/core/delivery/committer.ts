@@ -2,6 +2,7 @@
  * Brings sealed sets to their end: intent, publish, cover, in this order, each after the one before is durable.
  * One round is under way at a time; sets that come meanwhile go together in the next. An outage is waited out.
  */
+import { passes } from "../coverage/outage.ts";
 import { settleIntent } from "../coverage/settle.ts";
 import { asFailure, Failure } from "../failure/failure.ts";
 import type { Authority, CoverageStore, IntendResult, Intent } from "../ports/coverage.ts";
@@ -111,13 +112,7 @@ export class Committer {
       if (answer?.ok) {
         this.#tell("set.covered", w);
         this.#p.listener.committed(w.intent.id, w.intent.spans);
-      } else
-        this.#p.listener.refused(
-          w.intent.id,
-          w.set.lane,
-          answer?.reason ?? "gone",
-          answer?.detail ?? "no answer",
-        );
+      } else throw visibleUncovered(w.intent, answer);
     }
   }
 
@@ -175,8 +170,18 @@ export class Committer {
   }
 }
 
-/** Whether waiting may help: an outage, or something around us (rights, space) that people mend while we run. */
-function passes(failure: Failure): boolean {
-  if (failure.code === "coverage.fenced" || failure.code === "coverage.newer_version") return false;
-  return failure.retry || failure.kind === "environment";
+/**
+ * Nobody drops an intent whose objects can still be published, so the state was changed behind our back (restored
+ * from a backup, say). Reading the spans again would double what is visible now: people must look.
+ */
+function visibleUncovered(intent: Intent, answer: IntendResult | undefined): Failure {
+  const detail = answer === undefined || answer.ok ? "no answer" : answer.detail;
+  const files = intent.targets.map((t) => t.key).join(", ") || "no files";
+  return new Failure(
+    "coverage.intent_torn",
+    `${files} of set ${intent.id} are published but not covered: ${detail}`,
+    {
+      hint: "Was the coverage state restored or edited? Move these files away before the next start, or their records are there twice",
+    },
+  );
 }

@@ -71,7 +71,10 @@ export function planStart(input: StartInput): StartPlan {
     position,
     why: chosen.why,
     skip: settled.filter((r) => r.from > position),
-    passed: intersectRanges(input.covered, [{ from: chosen.passedFrom, next: position }]),
+    passed:
+      input.committed === null
+        ? []
+        : intersectRanges(input.covered, [{ from: input.committed, next: position }]),
     newLost: [...lost(chosen.accepted, "accepted_gap"), ...lost(gone, "retention")],
   };
 }
@@ -81,7 +84,6 @@ interface Choice {
   readonly why: StartReason;
   readonly known: Ranges;
   readonly accepted: Ranges;
-  readonly passedFrom: bigint;
 }
 
 function choose(input: StartInput, known: Ranges): Choice {
@@ -89,11 +91,11 @@ function choose(input: StartInput, known: Ranges): Choice {
   const first = firstEverRead(input, known);
   if (first !== null) {
     const position = firstUncovered(known, first);
-    return { position, why: "covered", known, accepted: [], passedFrom: position };
+    return { position, why: "covered", known, accepted: [] };
   }
   const position =
     input.start === "earliest" ? input.earliest : input.start === "latest" ? input.latest : input.start;
-  return { position, why: "configured", known, accepted: [], passedFrom: position };
+  return { position, why: "configured", known, accepted: [] };
 }
 
 /**
@@ -118,7 +120,6 @@ function fromCommit(input: StartInput, committed: bigint, known: Ranges): Choice
     why: beyond.length > 0 ? "accepted_gap" : "committed",
     known: settled,
     accepted: beyond,
-    passedFrom: committed,
   };
 }
 

@@ -20,7 +20,14 @@ function bundleConsumed(m: Meters, e: EventOf<"bundle.consumed">): void {
   m.laneHeld.set(e.held, e.lane);
 }
 
+/** A counter that first appears above zero has no increase that an alert could see, so these begin at zero. */
+function streamBegun(m: Meters, e: EventOf<"stream.begun">): void {
+  for (const counter of [m.lost, m.skipped, m.rewinds, m.sourceRecords, m.sourceBytes])
+    counter.add(0, e.topic, e.partition);
+}
+
 function setCovered(m: Meters, e: EventOf<"set.covered">): void {
+  m.sinkUp.set(1, e.sink);
   m.sinkRecords.add(e.rows, e.sink);
   m.sinkBytes.add(e.bytes, e.sink);
   m.sinkFiles.add(e.files, e.sink);
@@ -39,6 +46,7 @@ const ROWS: Rows = {
     failed(m, e);
     m.acknowledgeFailures.add(1);
   },
+  "stream.begun": streamBegun,
   "stream.rewound": (m, e) => m.rewinds.add(1, e.topic, e.partition),
   "records.skipped": (m, e) => m.skipped.add(e.records, e.topic, e.partition),
   "records.lost": (m, e) => m.lost.add(Number(e.next - e.from), e.topic, e.partition),

@@ -93,6 +93,11 @@ export class HealthTree {
     this.#set(this.#cell(part, child), "failed", reason, detail);
   }
 
+  /** True while a part has not yet proved to work for the first time. */
+  get starting(): boolean {
+    return [...this.#parts.values()].some((c) => c.reason === "starting");
+  }
+
   /** Its own state or the worst of its children. A child's failure degrades the part while another child is ok. */
   state(part: Part): HealthState {
     return this.#summary(part).state;

@@ -242,10 +242,16 @@ const action = fc.record({
   length: fc.integer({ min: 1, max: 12 }),
 });
 
-const range = (from: number, next: number): number[] => Array.from({ length: next - from }, (_, i) => from + i);
+const range = (from: number, next: number): number[] =>
+  Array.from({ length: next - from }, (_, i) => from + i);
 
 /** Performs the action on both; the ledger must allow it exactly if the model says so. */
-function perform(l: Ledger, m: Model, attempt: number, a: { kind: string; from: number; length: number }): number {
+function perform(
+  l: Ledger,
+  m: Model,
+  attempt: number,
+  a: { kind: string; from: number; length: number },
+): number {
   const next = Math.min(SIZE, a.from + a.length);
   const bits = range(a.from, next);
   const spans = [span(BigInt(a.from), BigInt(next))];
@@ -267,18 +273,28 @@ function perform(l: Ledger, m: Model, attempt: number, a: { kind: string; from: 
       }
       return attempt;
     case "commit":
-      if (expectAllowed(bits.every((b) => m.sealed.has(b)), () => l.commit(spans))) {
+      if (
+        expectAllowed(
+          bits.every((b) => m.sealed.has(b)),
+          () => l.commit(spans),
+        )
+      ) {
         for (const b of bits) m.committed.add(b);
       }
       return attempt;
     case "acknowledge":
-      if (expectAllowed(next <= m.frontier(m.committed), () => l.acknowledge([{ stream: 3, next: BigInt(next) }]))) {
+      if (
+        expectAllowed(next <= m.frontier(m.committed), () =>
+          l.acknowledge([{ stream: 3, next: BigInt(next) }]),
+        )
+      ) {
         m.acknowledged = Math.max(m.acknowledged, next);
       }
       return attempt;
     case "rewind": {
       const allowed = a.from >= m.frontier(m.committed) && a.from <= m.delivered;
-      if (!expectAllowed(allowed, () => expect(l.rewind(3, BigInt(a.from))).toBe(attempt + 1))) return attempt;
+      if (!expectAllowed(allowed, () => expect(l.rewind(3, BigInt(a.from))).toBe(attempt + 1)))
+        return attempt;
       m.delivered = a.from;
       m.sealed = new Set([...m.sealed].filter((b) => b < a.from || m.committed.has(b)));
       return attempt + 1;
@@ -311,7 +327,9 @@ test("property: random walks agree with a model of one bit per position, and the
         expect(positions(l)).toEqual(
           [m.acknowledged, m.frontier(m.committed), m.frontier(m.sealed), m.delivered].map(BigInt),
         );
-        expect(s.acknowledged <= s.committed && s.committed <= s.sealed && s.sealed <= s.delivered).toBe(true);
+        expect(s.acknowledged <= s.committed && s.committed <= s.sealed && s.sealed <= s.delivered).toBe(
+          true,
+        );
         expect(s.attempt).toBe(attempt);
       }
     }),

@@ -35,7 +35,8 @@ test("an exactly empty bucket waits, so nobody spins on it", () => {
 
 test("rates that are no rates are refused", () => {
   const clock = new ManualClock();
-  for (const rate of [0, -1, Number.NaN, Infinity]) expect(() => new TokenBucket(clock, rate)).toThrow("above zero");
+  for (const rate of [0, -1, Number.NaN, Infinity])
+    expect(() => new TokenBucket(clock, rate)).toThrow("above zero");
 });
 
 test("a limit in records is turned into bytes by what a record weighs", () => {

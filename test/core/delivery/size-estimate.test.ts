@@ -57,14 +57,17 @@ test("sizes beyond the last bucket are held at 2 GiB", () => {
 
 test("property: never below the true percentile, at most 9.1 % above it", () => {
   fc.assert(
-    fc.property(fc.array(fc.integer({ min: 1, max: 10_000_000 }), { minLength: 1, maxLength: 300 }), (sizes) => {
-      const e = new SizeEstimate(1);
-      for (const s of sizes) e.observe(1, s);
-      const sorted = [...sizes].sort((a, b) => a - b);
-      const truth = sorted[Math.ceil(sizes.length * 0.95) - 1] ?? 0;
-      // The bound of the bucket may be a rounding error below a size that lies on it.
-      expect(e.bytes).toBeGreaterThanOrEqual(truth * (1 - 1e-9));
-      expect(e.bytes).toBeLessThanOrEqual(truth * 2 ** (1 / 8) * (1 + 1e-9));
-    }),
+    fc.property(
+      fc.array(fc.integer({ min: 1, max: 10_000_000 }), { minLength: 1, maxLength: 300 }),
+      (sizes) => {
+        const e = new SizeEstimate(1);
+        for (const s of sizes) e.observe(1, s);
+        const sorted = [...sizes].sort((a, b) => a - b);
+        const truth = sorted[Math.ceil(sizes.length * 0.95) - 1] ?? 0;
+        // The bound of the bucket may be a rounding error below a size that lies on it.
+        expect(e.bytes).toBeGreaterThanOrEqual(truth * (1 - 1e-9));
+        expect(e.bytes).toBeLessThanOrEqual(truth * 2 ** (1 / 8) * (1 + 1e-9));
+      },
+    ),
   );
 });

@@ -13,7 +13,9 @@ function world() {
   /** `seconds` of one bundle of 18 rows, 20 positions, 4096 bytes each. */
   const run = (seconds: number, busy: boolean) => {
     for (let i = 0; i < seconds; i++) {
-      if (busy) for (const e of ["bundle.delivered", "bundle.consumed", "set.covered"] as const) view.apply(SAMPLES[e]);
+      if (busy)
+        for (const e of ["bundle.delivered", "bundle.consumed", "set.covered"] as const)
+          view.apply(SAMPLES[e]);
       clock.advance(1000);
       digest.tick();
     }
@@ -23,7 +25,12 @@ function world() {
 
 test("before any time has passed all rates are zero", () => {
   const { digest } = world();
-  expect(digest.report()).toMatchObject({ window_ms: 0, records_per_second: 0, bytes_per_second: 0, lag: null });
+  expect(digest.report()).toMatchObject({
+    window_ms: 0,
+    records_per_second: 0,
+    bytes_per_second: 0,
+    lag: null,
+  });
 });
 
 test("a steady flow has a steady rate, by total, partition and sink", () => {
@@ -35,7 +42,9 @@ test("a steady flow has a steady rate, by total, partition and sink", () => {
   expect(r.records_per_second).toBe(18);
   expect(r.bytes_per_second).toBe(4096);
   expect(r.partitions[0]?.records_per_second).toBe(20);
-  expect(r.sinks).toEqual([{ sink: "raw", rows: 180_000, bytes: 245_760, files: 240, rows_per_second: 1500 }]);
+  expect(r.sinks).toEqual([
+    { sink: "raw", rows: 180_000, bytes: 245_760, files: 240, rows_per_second: 1500 },
+  ]);
 });
 
 test("half a minute after the flow ended the rates are zero", () => {

@@ -1,6 +1,6 @@
 // Goal: every event has its line. Method: the text of one example of each, written by hand.
 import { expect, test } from "bun:test";
-import { atLeast, EVENTS, eventText, type EventName } from "../../../src/core/observe/events.ts";
+import { atLeast, EVENTS, type EventName, eventText } from "../../../src/core/observe/events.ts";
 import { SAMPLES } from "./samples.ts";
 
 const CANCELLED = "internal.cancelled: no answer within 10 s (at kafka:9093). Is the broker up?";

@@ -6,7 +6,11 @@ import { HealthTree, stateRank } from "../../../src/core/observe/health.ts";
 import { ManualClock } from "../../brokers/kafka/manual-clock.ts";
 import { failure, SAMPLES } from "./samples.ts";
 
-function started(clock = new ManualClock()): { h: HealthTree; on: (...events: TwgEvent[]) => void; clock: ManualClock } {
+function started(clock = new ManualClock()): {
+  h: HealthTree;
+  on: (...events: TwgEvent[]) => void;
+  clock: ManualClock;
+} {
   const h = new HealthTree(clock);
   const on = (...events: TwgEvent[]) => {
     for (const e of events) applyHealth(h, e, { primaryRaw: "raw" });

@@ -1,9 +1,9 @@
 // Goal: the kinds of metric count as their names promise, and each event moves exactly its metrics. Method: by hand.
 import { expect, test } from "bun:test";
 import { meterEvent } from "../../../src/core/observe/event-meters.ts";
+import type { EventName } from "../../../src/core/observe/events.ts";
 import { declareMeters } from "../../../src/core/observe/metric-catalogue.ts";
 import { Registry } from "../../../src/core/observe/metrics.ts";
-import type { EventName } from "../../../src/core/observe/events.ts";
 import { SAMPLES } from "./samples.ts";
 
 test("counters grow by label and refuse to shrink", () => {
@@ -55,8 +55,16 @@ test("gauges are set, moved and removed", () => {
 test("histogram buckets are cumulative, bounds belong to their bucket", () => {
   const h = new Registry().histogram("h", "help", ["a"], [1, 5]);
   for (const v of [0.5, 1, 3, 5, 100]) h.observe(v, "x");
-  const seen = h.samples().map((s) => `${s.suffix}${s.labels.map(([k, v]) => ` ${k}=${v}`).join("")} ${s.value}`);
-  expect(seen).toEqual(["_bucket a=x le=1 2", "_bucket a=x le=5 4", "_bucket a=x le=+Inf 5", "_sum a=x 109.5", "_count a=x 5"]);
+  const seen = h
+    .samples()
+    .map((s) => `${s.suffix}${s.labels.map(([k, v]) => ` ${k}=${v}`).join("")} ${s.value}`);
+  expect(seen).toEqual([
+    "_bucket a=x le=1 2",
+    "_bucket a=x le=5 4",
+    "_bucket a=x le=+Inf 5",
+    "_sum a=x 109.5",
+    "_count a=x 5",
+  ]);
   expect(() => h.observe(Number.NaN, "x")).toThrow("got NaN");
 });
 
@@ -76,7 +84,18 @@ const MOVES: { readonly [K in EventName]?: readonly string[] } = {
   failure: ["twg_errors_total{internal.cancelled} 1"],
   "source.healthy": ["twg_source_up{} 1"],
   "source.troubled": ["twg_errors_total{internal.cancelled} 1", "twg_source_up{} 0"],
-  "source.acknowledge_failed": ["twg_errors_total{internal.cancelled} 1", "twg_acknowledge_failures_total{} 1"],
+  "source.acknowledge_failed": [
+    "twg_errors_total{internal.cancelled} 1",
+    "twg_acknowledge_failures_total{} 1",
+  ],
+  // Zero, so that the first increase is one.
+  "stream.begun": [
+    "twg_source_records_total{orders,3} 0",
+    "twg_source_bytes_total{orders,3} 0",
+    "twg_source_skipped_records_total{orders,3} 0",
+    "twg_source_lost_records_total{orders,3} 0",
+    "twg_source_rewinds_total{orders,3} 0",
+  ],
   "stream.rewound": ["twg_source_rewinds_total{orders,3} 1"],
   "records.skipped": ["twg_source_skipped_records_total{orders,3} 10"],
   "records.lost": ["twg_source_lost_records_total{orders,3} 15"],
@@ -94,10 +113,17 @@ const MOVES: { readonly [K in EventName]?: readonly string[] } = {
   "budget.exhausted": ["twg_budget_exhausted_total{1} 1"],
   "budget.released": ["twg_budget_wait_seconds_total{1} 0.25"],
   "set.sealed": ["twg_sink_latency_seconds_sum{raw,seal} 0.12", "twg_sink_latency_seconds_count{raw,seal} 1"],
-  "set.intended": ["twg_sink_latency_seconds_sum{raw,intend} 0.12", "twg_sink_latency_seconds_count{raw,intend} 1"],
-  "set.published": ["twg_sink_latency_seconds_sum{raw,publish} 0.12", "twg_sink_latency_seconds_count{raw,publish} 1"],
+  "set.intended": [
+    "twg_sink_latency_seconds_sum{raw,intend} 0.12",
+    "twg_sink_latency_seconds_count{raw,intend} 1",
+  ],
+  "set.published": [
+    "twg_sink_latency_seconds_sum{raw,publish} 0.12",
+    "twg_sink_latency_seconds_count{raw,publish} 1",
+  ],
   // Rows, bytes and files count here and nowhere earlier.
   "set.covered": [
+    "twg_sink_up{raw} 1",
     "twg_sink_records_total{raw} 1500",
     "twg_sink_bytes_total{raw} 2048",
     "twg_sink_files_total{raw} 2",

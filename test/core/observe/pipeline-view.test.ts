@@ -12,7 +12,13 @@ function view(...events: TwgEvent[]): PipelineView {
   return v;
 }
 
-const begun = (position: bigint): TwgEvent => ({ e: "stream.begun", ...P, position, lane: 1, why: "committed" });
+const begun = (position: bigint): TwgEvent => ({
+  e: "stream.begun",
+  ...P,
+  position,
+  lane: 1,
+  why: "committed",
+});
 const watermark = (end: bigint): TwgEvent => ({ e: "stream.watermark", ...P, start: 0n, end });
 const delivered = (next: bigint, bytes = 100): TwgEvent => ({
   e: "bundle.delivered",
@@ -21,8 +27,18 @@ const delivered = (next: bigint, bytes = 100): TwgEvent => ({
   parts: [{ ...P, next, positions: 5, bytes }],
 });
 const consumed = (bytes = 100): TwgEvent => ({ ...SAMPLES["bundle.consumed"], bytes });
-const rewound = (position: bigint): TwgEvent => ({ e: "stream.rewound", ...P, position, attempt: 1, why: "test" });
-const acknowledged = (next: bigint): TwgEvent => ({ e: "source.acknowledged", marks: [{ ...P, next }], ms: 1 });
+const rewound = (position: bigint): TwgEvent => ({
+  e: "stream.rewound",
+  ...P,
+  position,
+  attempt: 1,
+  why: "test",
+});
+const acknowledged = (next: bigint): TwgEvent => ({
+  e: "source.acknowledged",
+  marks: [{ ...P, next }],
+  ms: 1,
+});
 
 test("lag is measured to the acknowledged position, backlog to the fetched one", () => {
   const v = view(watermark(100n), delivered(60n));
@@ -66,7 +82,8 @@ test("totals and sinks add up", () => {
 test("a stream that ended and one that is unknown leave no trace", () => {
   const v = view(watermark(100n));
   v.apply({ e: "stream.ended", ...P, why: "revoked" });
-  for (const e of [watermark(200n), delivered(30n), acknowledged(20n), rewound(5n), SAMPLES["records.lost"]]) v.apply(e);
+  for (const e of [watermark(200n), delivered(30n), acknowledged(20n), rewound(5n), SAMPLES["records.lost"]])
+    v.apply(e);
   expect(v.partitions.size).toBe(0);
   expect(v.lag()).toBeNull();
 });

@@ -14,7 +14,7 @@ import type { FrameDecoder } from "../../../../core/ports/lane-parts.ts";
 import type { Frame } from "../../../../core/records/frame.ts";
 import type { RawBatch } from "../../../../core/records/raw-batch.ts";
 import type { StreamId } from "../../../../core/records/stream.ts";
-import { FrameRun, smaller } from "./frame-run.ts";
+import { FrameRun } from "./frame-run.ts";
 import { framingTrouble } from "./framing.ts";
 import * as L from "./layout.ts";
 import { addMessage, innerBase, innerMessages, type Message, readMessage } from "./parse-legacy.ts";
@@ -125,7 +125,7 @@ class RecordsDecoder implements FrameDecoder {
     const codec = codecOf(attributes);
     const skipped = this.#leftOut(run, attributes, codec, last, end);
     if (!skipped && last >= run.position && base < run.frame.next) {
-      this.#records(run, base, attributes, codec, end);
+      this.#records(run, base, last, attributes, codec, end);
     }
     run.reach(last + 1n);
   }
@@ -171,11 +171,20 @@ class RecordsDecoder implements FrameDecoder {
     out: Output,
     magic = 2,
   ): void {
+    // Compaction may leave a batch without records, and then there is nothing compressed either.
+    if (start === end) return;
     if (codec === null) out.append(bytes.subarray(start, end));
     else unpackWith(this.#codecs, codec, bytes, start, end, out, magic);
   }
 
-  #records(run: FrameRun, base: bigint, attributes: number, codec: CodecName | null, end: number): void {
+  #records(
+    run: FrameRun,
+    base: bigint,
+    last: bigint,
+    attributes: number,
+    codec: CodecName | null,
+    end: number,
+  ): void {
     const { bytes, view, at } = run;
     const b = this.#rows;
     const start = at + L.V2_RECORDS;
@@ -195,7 +204,7 @@ class RecordsDecoder implements FrameDecoder {
     s.baseOffsetHigh = view.getInt32(at);
     s.lastOffsetDelta = view.getInt32(at + L.V2_LAST_OFFSET_DELTA);
     s.firstWanted = run.position > base ? Number(run.position - base) : 0;
-    s.lastWanted = Number(smaller(run.frame.next - 1n - base, BigInt(s.lastOffsetDelta)));
+    s.lastWanted = last < run.frame.next ? s.lastOffsetDelta : Number(run.frame.next - 1n - base);
     s.previousDelta = -1;
     s.logAppendTime = (attributes & L.ATTR_LOG_APPEND) !== 0;
     const timeAt = at + (s.logAppendTime ? L.V2_MAX_TIMESTAMP : L.V2_BASE_TIMESTAMP);

@@ -97,7 +97,7 @@ export class FrameRun {
   }
 }
 
-export function smaller(a: bigint, b: bigint): bigint {
+function smaller(a: bigint, b: bigint): bigint {
   return a < b ? a : b;
 }
 

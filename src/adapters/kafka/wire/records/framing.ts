@@ -21,14 +21,19 @@ export function framingTrouble(view: DataView, at: number, end: number): Failure
       `record batch of ${size} bytes, magic ${magic} needs ${smallest}`,
     );
   }
-  const base = view.getBigInt64(at);
-  if (base < 0n || base > L.LARGEST_OFFSET) {
-    return new Failure("kafka.corrupt_batch", `record batch at the offset ${base}`);
-  }
-  if (magic < 2 || end - at < L.V2_RECORDS) return null;
-  const delta = view.getInt32(at + L.V2_LAST_OFFSET_DELTA);
-  if (delta < 0 || base + BigInt(delta) > L.LARGEST_OFFSET) {
-    return new Failure("kafka.corrupt_batch", `last offset delta ${delta} at the offset ${base}`);
+  const delta = magic === 2 && end - at >= L.V2_RECORDS ? view.getInt32(at + L.V2_LAST_OFFSET_DELTA) : 0;
+  // The high half decides for all but the last offsets of the number line, and needs no bigint.
+  const high = view.getInt32(at);
+  if (high < 0 || delta < 0 || (high === 0x7fff_ffff && endsTooHigh(view, at, delta))) {
+    const base = view.getBigInt64(at);
+    return new Failure(
+      "kafka.corrupt_batch",
+      `record batch at the offset ${base}, last offset delta ${delta}`,
+    );
   }
   return null;
+}
+
+function endsTooHigh(view: DataView, at: number, delta: number): boolean {
+  return view.getBigInt64(at) + BigInt(delta) > L.LARGEST_OFFSET;
 }

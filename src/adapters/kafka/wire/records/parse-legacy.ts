@@ -90,7 +90,7 @@ export function addMessage(
   putInt64(b.offsets, row, offset);
   putInt64(b.timestamps, row, timestamp);
   b.key.append(row, bytes, m.key.at, m.key.length);
-  if (m.value.length < 0) b.nullValue();
+  if (m.value.length < 0) b.nullValue(row);
   else {
     b.value.begin(b.valueLength, m.value.length);
     b.value.append(bytes.subarray(m.value.at, m.value.at + m.value.length));

@@ -29,30 +29,74 @@ export interface Section {
   logAppendTime: boolean;
 }
 
-function corrupt(s: Section, message: string): Failure {
-  return new Failure("kafka.corrupt_batch", `record ${s.read} of ${s.count}: ${message}`);
+function corrupt(message: string): Failure {
+  return new Failure("kafka.corrupt_batch", message);
 }
 
 /**
  * Parses until the section ends (true) or the columns are full (false: emit, reset, call again).
  * Throws kafka.corrupt_batch; the rows of the section are then to be rolled back.
+ *
+ * Row, positions and the last delta live in locals and are written back once; what is called per record is small
+ * enough to be inlined. Measured against one function per record: 10 % (bench/decode-records.ts).
  */
 export function parseSection(b: RowBuilder, s: Section): boolean {
   if (s.read === 0) checkCount(s);
   const buf = b.value.bytes;
-  while (s.read < s.count) {
-    if (b.full) return false;
-    if (s.at >= s.end) throw corrupt(s, "the batch ends before it");
-    const lengthSize = varintSize(buf, s.at);
-    const length = varintValue(buf, s.at, lengthSize);
-    const start = s.at + lengthSize;
-    if (length < 0 || length > s.end - start)
-      throw corrupt(s, `length ${length} with ${s.end - start} bytes left`);
-    parseRecord(b, s, buf, start, start + length);
-    s.at = start + length;
-    s.read++;
+  const { offsets, key, valueOffsets, headerOffsets } = b;
+  const { count, firstWanted, lastWanted, baseOffsetLow, baseOffsetHigh } = s;
+  let read = s.read;
+  let at = s.at;
+  let row = b.rows;
+  let values = b.valueLength;
+  let delta = s.previousDelta;
+  while (read < count && !b.isFull(row, values)) {
+    const start = at + varintSize(buf, at);
+    const end = start + checkedLength(s, buf, at, start);
+    at = end;
+    // One byte of attributes, unused in magic 2.
+    const timeAt = start + 1;
+    const timeSize = varlongSize(buf, timeAt);
+    const deltaAt = timeAt + timeSize;
+    const deltaSize = varintSize(buf, deltaAt);
+    delta = checkedDelta(s, varintValue(buf, deltaAt, deltaSize), delta);
+    if (delta >= firstWanted && delta <= lastWanted) {
+      const low = (baseOffsetLow + delta) | 0;
+      offsets[2 * row] = low;
+      // A carry is there if the sum, unsigned, is below what was added.
+      offsets[2 * row + 1] = baseOffsetHigh + (low >>> 0 < delta ? 1 : 0);
+      putTimestamp(b, s, row, buf, timeAt, timeSize);
+
+      let p = deltaAt + deltaSize;
+      const keySize = varintSize(buf, p);
+      const keyLength = checkedField("a key", varintValue(buf, p, keySize), end - p - keySize);
+      p += keySize;
+      key.append(row, buf, p, keyLength);
+      p += Math.max(keyLength, 0);
+
+      const valueSize = varintSize(buf, p);
+      const valueLength = checkedField("a value", varintValue(buf, p, valueSize), end - p - valueSize);
+      p += valueSize;
+      if (valueLength > 0) {
+        buf.copyWithin(values, p, p + valueLength);
+        values += valueLength;
+        p += valueLength;
+      } else if (valueLength < 0) b.nullValue(row);
+      valueOffsets[row + 1] = values;
+
+      p = parseHeaders(b, buf, p, end);
+      if (p !== end) throw corrupt(`the fields of a record end ${end - p} bytes before it`);
+      headerOffsets[++row] = b.headers;
+    }
+    read++;
   }
-  if (s.at !== s.end) throw corrupt(s, `${s.end - s.at} bytes stand behind the last record`);
+  s.read = read;
+  s.at = at;
+  s.previousDelta = delta;
+  b.rows = row;
+  b.valueLength = values;
+  if (read < count) return false;
+  if (at !== s.end) throw corrupt(`${s.end - at} bytes stand behind the last record`);
   return true;
 }
 
@@ -62,116 +106,91 @@ function checkCount(s: Section): void {
   }
 }
 
-function parseRecord(b: RowBuilder, s: Section, buf: Uint8Array, start: number, end: number): void {
-  // One byte of attributes, unused in magic 2.
-  const timeAt = start + 1;
-  const timeSize = varlongSize(buf, timeAt);
-  const deltaAt = timeAt + timeSize;
-  const deltaSize = varintSize(buf, deltaAt);
-  const delta = varintValue(buf, deltaAt, deltaSize);
-  const p = deltaAt + deltaSize;
-  if (p > end) throw corrupt(s, "it ends before its key");
-  if (delta <= s.previousDelta || delta > s.lastOffsetDelta) {
-    throw corrupt(s, `offset delta ${delta} after ${s.previousDelta}, the last is ${s.lastOffsetDelta}`);
-  }
-  s.previousDelta = delta;
-  if (delta < s.firstWanted || delta > s.lastWanted) return;
-  const row = b.rows;
-  const offsetLow = (s.baseOffsetLow + delta) | 0;
-  b.offsets[2 * row] = offsetLow;
-  // A carry is there if the sum, unsigned, is below what was added.
-  b.offsets[2 * row + 1] = s.baseOffsetHigh + (offsetLow >>> 0 < delta ? 1 : 0);
-  putTimestamp(b, s, buf, timeAt, timeSize);
-  const behind = parseValue(b, s, buf, parseKey(b, s, buf, p, end), end);
-  const countSize = varintSize(buf, behind);
-  const headers = varintValue(buf, behind, countSize);
-  const headersEnd =
-    headers === 0 ? behind + countSize : parseHeaders(b, s, buf, behind + countSize, end, headers);
-  if (headersEnd !== end) throw corrupt(s, `its fields end ${end - headersEnd} bytes before it does`);
-  b.headerOffsets[row + 1] = b.headers;
-  b.rows = row + 1;
+function checkedLength(s: Section, buf: Uint8Array, at: number, start: number): number {
+  const length = varintValue(buf, at, start - at);
+  if (at >= s.end) throw corrupt("the batch ends before its last record");
+  if (length < 0 || length > s.end - start)
+    throw corrupt(`a record of ${length} bytes with ${s.end - start} left`);
+  return length;
 }
 
-function putTimestamp(b: RowBuilder, s: Section, buf: Uint8Array, at: number, size: number): void {
-  const i = 2 * b.rows;
-  if (s.logAppendTime) {
-    b.timestamps[i] = s.timestampLow;
-    b.timestamps[i + 1] = s.timestampHigh;
+/** Deltas rise and stay within the batch: one that is there twice would be one record id for two records. */
+function checkedDelta(s: Section, delta: number, before: number): number {
+  if (delta > before && delta <= s.lastOffsetDelta) return delta;
+  throw corrupt(`offset delta ${delta} after ${before}, the last is ${s.lastOffsetDelta}`);
+}
+
+/** Length of a field that may be null (-1), with `left` bytes behind it. */
+function checkedField(what: string, n: number, left: number): number {
+  if (n < -1 || n > left) throw corrupt(`${what} of ${n} bytes with ${left} left`);
+  return n;
+}
+
+function putTimestamp(
+  b: RowBuilder,
+  s: Section,
+  row: number,
+  buf: Uint8Array,
+  at: number,
+  size: number,
+): void {
+  const { timestamps } = b;
+  if (size > 4 || s.logAppendTime) {
+    putRareTimestamp(timestamps, s, row, buf, at, size);
     return;
   }
-  let low: number;
-  let high: number;
-  if (size <= 4) {
-    low = varintValue(buf, at, size);
-    high = low >> 31;
-  } else {
-    varlongHalves(buf, at, size);
-    low = halves[0]!;
-    high = halves[1]!;
-  }
-  const sum = (s.timestampLow + low) | 0;
-  b.timestamps[i] = sum;
-  b.timestamps[i + 1] = s.timestampHigh + high + (sum >>> 0 < low >>> 0 ? 1 : 0);
+  const delta = varintValue(buf, at, size);
+  const low = (s.timestampLow + delta) | 0;
+  timestamps[2 * row] = low;
+  timestamps[2 * row + 1] = s.timestampHigh + (delta >> 31) + (low >>> 0 < delta >>> 0 ? 1 : 0);
 }
 
-/** A length of a field that may be null: -1, or bytes that are there. */
-function checkLength(s: Section, what: string, n: number, left: number): void {
-  if (n < -1 || n > left) throw corrupt(s, `${what} of ${n} bytes with ${left} left`);
-}
-
-function parseKey(b: RowBuilder, s: Section, buf: Uint8Array, p: number, end: number): number {
-  const size = varintSize(buf, p);
-  const n = varintValue(buf, p, size);
-  const at = p + size;
-  checkLength(s, "a key", n, end - at);
-  b.key.append(b.rows, buf, at, n);
-  return n > 0 ? at + n : at;
-}
-
-function parseValue(b: RowBuilder, s: Section, buf: Uint8Array, p: number, end: number): number {
-  const size = varintSize(buf, p);
-  const n = varintValue(buf, p, size);
-  const at = p + size;
-  checkLength(s, "a value", n, end - at);
-  if (n < 0) b.nullValue();
-  else if (n > 0) {
-    buf.copyWithin(b.valueLength, at, at + n);
-    b.valueLength += n;
-  }
-  b.valueOffsets[b.rows + 1] = b.valueLength;
-  return n > 0 ? at + n : at;
+/** A delta of more than 28 bits, or one that does not count because the broker stamped the batch. */
+function putRareTimestamp(
+  timestamps: Int32Array,
+  s: Section,
+  row: number,
+  buf: Uint8Array,
+  at: number,
+  size: number,
+): void {
+  halves.fill(0);
+  if (!s.logAppendTime) varlongHalves(buf, at, size);
+  const low = (s.timestampLow + halves[0]!) | 0;
+  timestamps[2 * row] = low;
+  timestamps[2 * row + 1] = s.timestampHigh + halves[1]! + (low >>> 0 < halves[0]! >>> 0 ? 1 : 0);
 }
 
 /** Smallest header: a key length and a value length. */
 const SMALLEST_HEADER = 2;
 
-function parseHeaders(
-  b: RowBuilder,
-  s: Section,
-  buf: Uint8Array,
-  start: number,
-  end: number,
-  count: number,
-): number {
+/** Reads the headers that begin with their count at `at`; returns where they end. */
+function parseHeaders(b: RowBuilder, buf: Uint8Array, at: number, end: number): number {
+  const size = varintSize(buf, at);
+  const count = varintValue(buf, at, size);
+  const start = at + size;
+  return count === 0 ? start : parseSomeHeaders(b, buf, start, end, count);
+}
+
+function parseSomeHeaders(b: RowBuilder, buf: Uint8Array, start: number, end: number, count: number): number {
   if (count < 0 || count * SMALLEST_HEADER > end - start) {
-    throw corrupt(s, `${count} headers in ${end - start} bytes`);
+    throw corrupt(`${count} headers in ${end - start} bytes`);
   }
   let p = start;
   for (let i = 0; i < count; i++) {
     const keySize = varintSize(buf, p);
-    const key = varintValue(buf, p, keySize);
+    const key = checkedField("a header's key", varintValue(buf, p, keySize), end - p - keySize);
+    if (key < 0) throw corrupt("a header without a key");
     p += keySize;
-    if (key < 0) throw corrupt(s, "a header without a key");
-    checkLength(s, "a header's key", key, end - p);
     b.headerKeys.append(b.headers, buf, p, key);
     p += key;
     const valueSize = varintSize(buf, p);
-    const value = varintValue(buf, p, valueSize);
+    const value = checkedField("a header's value", varintValue(buf, p, valueSize), end - p - valueSize);
     p += valueSize;
-    checkLength(s, "a header's value", value, end - p);
     b.headerValues.append(b.headers, buf, p, value);
     p += Math.max(value, 0);
     b.headers++;
   }
+  b.countHeaders();
   return p;
 }

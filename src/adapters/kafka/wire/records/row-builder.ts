@@ -43,6 +43,8 @@ export class RowBuilder {
   valueLength = 0;
   readonly headerOffsets: Int32Array<ArrayBuffer>;
   headers = 0;
+  /** Memory of the header columns. */
+  #headerBytes = 0;
   readonly headerKeys = new BytesBuilder(FIRST_HEADERS);
   readonly headerValues = new BytesBuilder(FIRST_HEADERS);
   readonly runs: RunsBuilder;
@@ -73,9 +75,18 @@ export class RowBuilder {
 
   /** No row more before `reset`: the rows or the bytes are at their limit. One record may go over the bytes. */
   get full(): boolean {
-    if (this.rows === this.maxRows) return true;
-    const headers = this.headerKeys.length + this.headerValues.length + this.headers * HEADER_ENTRY_BYTES;
-    return this.valueLength + this.key.length + headers >= this.maxBytes;
+    return this.isFull(this.rows, this.valueLength);
+  }
+
+  /** The same at a row and value length that a loop has not written back yet. */
+  isFull(row: number, valueLength: number): boolean {
+    if (row === this.maxRows) return true;
+    return valueLength + this.key.length + this.#headerBytes >= this.maxBytes;
+  }
+
+  /** Header entries were added. */
+  countHeaders(): void {
+    this.#headerBytes = this.headerKeys.length + this.headerValues.length + this.headers * HEADER_ENTRY_BYTES;
   }
 
   /** Empties the columns. A section that is being parsed keeps its place in the value buffer. */
@@ -88,6 +99,7 @@ export class RowBuilder {
     this.headers = 0;
     this.headerKeys.reset();
     this.headerValues.reset();
+    this.countHeaders();
     this.runs.reset();
   }
 
@@ -121,11 +133,11 @@ export class RowBuilder {
     this.valueLength = m.valueLength;
     this.valueNulls = m.valueNulls;
     this.headers = m.headers;
+    this.countHeaders();
   }
 
-  /** Row `rows` has no value. */
-  nullValue(): void {
-    this.valueValidity[this.rows >>> 3]! &= ~(1 << (this.rows & 7));
+  nullValue(row: number): void {
+    this.valueValidity[row >>> 3]! &= ~(1 << (row & 7));
     this.valueNulls++;
   }
 

@@ -1,0 +1,80 @@
+// Goal: the page shows partitions, sinks and health, and nothing that a name contains becomes markup. Method: the
+// page of a hostile example, searched as text.
+import { expect, test } from "bun:test";
+import type { Stats } from "../../../src/adapters/telemetry/stats.ts";
+import { MAX_ROWS, statusPage } from "../../../src/adapters/telemetry/status-page.ts";
+import type { PartitionDigest } from "../../../src/core/observe/digest.ts";
+import { HealthTree } from "../../../src/core/observe/health.ts";
+import { ManualClock } from "../../brokers/kafka/manual-clock.ts";
+
+const EVIL = `<script>alert("x")</script>&'`;
+const SAFE = "&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt;&amp;&#39;";
+
+const partition = (n: number, lag: number | null): PartitionDigest => ({
+  topic: "orders",
+  partition: n,
+  lane: 0,
+  position: "9007199254740993",
+  acknowledged: "9007199254740000",
+  end: lag === null ? null : "9007199254741000",
+  lag,
+  records_per_second: 1234,
+});
+
+function stats(extra: Partial<Stats> = {}): Stats {
+  const health = new HealthTree(new ManualClock());
+  health.failed("source", "internal.cancelled", EVIL);
+  health.degraded("lanes", EVIL, null, "1");
+  return {
+    pipeline: EVIL,
+    version: EVIL,
+    uptime_ms: 7_500_000,
+    bytes_in_flight: 1024,
+    budget_bytes: 2048,
+    resident_bytes: 1_048_576,
+    cpu_seconds: 1,
+    health: health.report(),
+    window_ms: 30_000,
+    records: 5000,
+    records_per_second: 100,
+    bytes_per_second: 2048,
+    lag: null,
+    partitions: [],
+    sinks: [{ sink: EVIL, rows: 1500, bytes: 2048, files: 3, rows_per_second: 12 }],
+    ...extra,
+  };
+}
+
+test("names and failure texts never become markup", () => {
+  const html = statusPage(stats({ partitions: [{ ...partition(1, 5), topic: EVIL }] }));
+  expect(html).not.toContain("<script");
+  expect(html.split(SAFE).length - 1).toBeGreaterThanOrEqual(6);
+});
+
+test("it shows totals, health with children, and each partition with its positions in full", () => {
+  const html = statusPage(stats({ partitions: [partition(7, 1000), partition(8, null)] }));
+  expect(html).toContain("up 2 h 5 m &middot; 5.00k records &middot; 100 rec/s, 2.00 KiB/s &middot; lag ?");
+  expect(html).toContain("1.00 KiB in flight of 2.00 KiB");
+  expect(html).toContain('<td>source</td><td class="failed">failed</td><td>internal.cancelled</td>');
+  expect(html).toContain("<td>lanes / 1</td>");
+  expect(html).toContain(
+    '<tr><td>orders</td><td class="n">7</td><td class="n">0</td><td class="n">9007199254740993</td>' +
+      '<td class="n">9007199254740000</td><td class="n">9007199254741000</td><td class="n">1.00k</td><td class="n">1.23k</td></tr>',
+  );
+  expect(html).toContain('<td class="n">?</td><td class="n">?</td>');
+});
+
+test("of very many partitions those with the most lag are shown", () => {
+  const many = Array.from({ length: MAX_ROWS + 20 }, (_, i) => partition(i, i));
+  const html = statusPage(stats({ partitions: many }));
+  expect(html.split("<td>orders</td>").length - 1).toBe(MAX_ROWS);
+  expect(html).toContain("20 partitions with less lag are not shown");
+  expect(html).toContain(`<td>orders</td><td class="n">${MAX_ROWS + 19}</td>`);
+  expect(html).not.toContain('<td>orders</td><td class="n">19</td>');
+});
+
+test("without a budget none is named", () => {
+  expect(statusPage(stats({ budget_bytes: null, lag: 3 }))).toContain(
+    "lag 3 &middot; 1.00 KiB in flight &middot;",
+  );
+});

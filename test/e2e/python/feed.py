@@ -1,0 +1,53 @@
+"""Keeps records coming, whatever happens to the brokers. Arguments: bootstrap, topic, JSON {partitions, rate, codecs?, limit?}.
+
+Writes until its standard input is closed (or `limit` records are out); each record that is acknowledged by all in-sync replicas counts.
+Prints `started` after the first acknowledgement, and at the end JSON {acknowledged, failed}.
+"""
+
+import json
+import select
+import sys
+import time
+
+from confluent_kafka import KafkaException, Producer
+
+bootstrap, topic, wanted = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+partitions, rate, limit = wanted["partitions"], wanted["rate"], wanted.get("limit")
+counts = {"acknowledged": 0, "failed": 0}
+producers = [
+    Producer({
+        "bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5, "compression.type": codec,
+        "delivery.timeout.ms": 300_000, "request.timeout.ms": 5_000, "retry.backoff.max.ms": 300,
+        "socket.connection.setup.timeout.ms": 2_000, "reconnect.backoff.max.ms": 500, "log_level": 0,
+    })
+    for codec in wanted.get("codecs", ["none", "gzip", "snappy", "lz4", "zstd"])
+]
+
+
+def delivered(error, _message):
+    counts["failed" if error else "acknowledged"] += 1
+    if counts["acknowledged"] == 1:
+        print("started", flush=True)
+
+
+def told_to_stop():
+    return select.select([sys.stdin], [], [], 0)[0] and sys.stdin.read(1) == ""
+
+
+sent, began, stop = 0, time.monotonic(), False
+while not stop:
+    due = int((time.monotonic() - began) * rate)
+    while sent < due and (limit is None or sent < limit):
+        p = producers[(sent // 50) % len(producers)]
+        value = b'{"n": %d, "what": "order order order order"}' % sent
+        try:
+            p.produce(topic, value=value, key=b"%d" % (sent % 997), partition=sent % partitions, on_delivery=delivered)
+            sent += 1
+        except (BufferError, KafkaException):
+            break
+    for p in producers:
+        p.poll(0.002)
+    stop = told_to_stop() or (limit is not None and sent >= limit)
+for p in producers:
+    p.flush(300)
+print(json.dumps(counts), flush=True)
