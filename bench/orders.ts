@@ -38,5 +38,13 @@ export function orderJson(i: number): string {
     return { sku, qty, price: money(cents) };
   });
   const flags = { gift: below(10) === 0, express: below(4) === 0 };
-  return JSON.stringify({ id: i, customer, ts: new Date(ts).toISOString(), amount: money(total), country, items, flags });
+  return JSON.stringify({
+    id: i,
+    customer,
+    ts: new Date(ts).toISOString(),
+    amount: money(total),
+    country,
+    items,
+    flags,
+  });
 }

@@ -44,19 +44,27 @@ function nulls(rows: number): BytesColumn {
 function batch(n: number): RawBatch {
   const partition = n % PARTITIONS;
   const first = Math.floor(n / PARTITIONS) * BATCH_ROWS;
-  const lines = Array.from({ length: BATCH_ROWS }, (_, i) => (first + i) * PARTITIONS + partition).map(orderJson);
+  const lines = Array.from({ length: BATCH_ROWS }, (_, i) => (first + i) * PARTITIONS + partition).map(
+    orderJson,
+  );
   const data = new TextEncoder().encode(lines.join(""));
   const offsets = new Int32Array(BATCH_ROWS + 1);
   lines.forEach((l, i) => {
     offsets[i + 1] = offsets[i]! + l.length;
   });
   const positions = BigInt64Array.from({ length: BATCH_ROWS }, (_, i) => BigInt(first + i));
-  const times = BigInt64Array.from({ length: BATCH_ROWS }, (_, i) => BigInt(BASE_TS + 7 * ((first + i) * PARTITIONS + partition)));
+  const times = BigInt64Array.from({ length: BATCH_ROWS }, (_, i) =>
+    BigInt(BASE_TS + 7 * ((first + i) * PARTITIONS + partition)),
+  );
   const runs = Math.ceil(BATCH_ROWS / RUN_ROWS);
   const empty = nulls(0);
   return {
     stream: { transport: "kafka", cluster: "bench", topic: "orders", incarnation: 0, partition },
-    span: { stream: `kafka/bench/orders/0/${partition}`, from: BigInt(first), next: BigInt(first + BATCH_ROWS) },
+    span: {
+      stream: `kafka/bench/orders/0/${partition}`,
+      from: BigInt(first),
+      next: BigInt(first + BATCH_ROWS),
+    },
     rows: BATCH_ROWS,
     offsets: new Int32Array(positions.buffer),
     timestamps: new Int32Array(times.buffer),
@@ -99,7 +107,10 @@ function best(rounds: number, once: () => number): Cost {
 }
 
 const rounds = option("rounds", 7);
-const batches = Array.from({ length: Math.max(1, Math.round(option("rows", 240_000) / BATCH_ROWS)) }, (_, n) => batch(n));
+const batches = Array.from(
+  { length: Math.max(1, Math.round(option("rows", 240_000) / BATCH_ROWS)) },
+  (_, n) => batch(n),
+);
 const n = batches.length * BATCH_ROWS;
 const valueBytes = batches.reduce((sum, b) => sum + b.value.offsets[b.rows]!, 0);
 
@@ -109,7 +120,13 @@ const hash = new Bun.CryptoHasher("sha256");
 let hashed = false;
 
 function write(): number {
-  const file = new RawFile({ context, prefix: "_twg_", pipeline: "bench", version: "0", rowGroupBytes: option("group", 32 << 20) });
+  const file = new RawFile({
+    context,
+    prefix: "_twg_",
+    pipeline: "bench",
+    version: "0",
+    rowGroupBytes: option("group", 32 << 20),
+  });
   let bytes = 0;
   const take = () => {
     for (let b = file.out.first(); b !== null; b = file.out.first()) {
@@ -143,7 +160,9 @@ for (const b of batches) {
   all.set(b.value.data.subarray(0, b.value.offsets[b.rows]), at);
   at += b.value.offsets[b.rows]!;
 }
-const pages = Array.from({ length: Math.ceil(valueBytes / PAGE_BYTES) }, (_, i) => all.subarray(i * PAGE_BYTES, (i + 1) * PAGE_BYTES));
+const pages = Array.from({ length: Math.ceil(valueBytes / PAGE_BYTES) }, (_, i) =>
+  all.subarray(i * PAGE_BYTES, (i + 1) * PAGE_BYTES),
+);
 
 write();
 control();

@@ -52,6 +52,11 @@ export function complaints(root: string): string[] {
   for (const key of indexed) if (!files.has(key)) out.push(`${key} is indexed and not there`);
   const landed = indexed.flatMap((key) => files.get(key) ?? []);
   if (new Set(landed).size !== landed.length) out.push("a position landed twice");
+  return [...out, ...coverageComplaints(state, landed), ...toldComplaints(root, state)];
+}
+
+function coverageComplaints(state: State, landed: readonly string[]): string[] {
+  const out: string[] = [];
   const there = new Set(landed);
   for (const { stream, covered } of state.streams) {
     let n = 0;
@@ -63,15 +68,17 @@ export function complaints(root: string): string[] {
     const have = landed.filter((r) => r.startsWith(`${stream}@`)).length;
     if (have !== n) out.push(`${stream} has ${have} landed positions, ${n} covered ones`);
   }
-  for (const line of existsSync(join(root, "told"))
-    ? readFileSync(join(root, "told"), "utf8").trim().split("\n")
-    : []) {
+  return out;
+}
+
+function toldComplaints(root: string, state: State): string[] {
+  const file = join(root, "told");
+  const lines = existsSync(file) ? readFileSync(file, "utf8").trim().split("\n") : [];
+  return lines.filter((line) => {
     const [stream, next] = line.split(" ");
     const covered = state.streams.find((s) => s.stream === stream)?.covered[0];
-    if (covered === undefined || BigInt(covered[1]) < BigInt(next ?? "0"))
-      out.push(`told of ${line} beyond coverage`);
-  }
-  return out;
+    return covered === undefined || BigInt(covered[1]) < BigInt(next ?? "0");
+  });
 }
 
 /** And at the end: everything is covered from 0 to `end`, no intent is open, nothing staged or unfinished is left. */

@@ -1,7 +1,7 @@
 /** `[[sink]] type = "parquet"`: every option of the Parquet sink, declared once. */
 import * as z from "zod";
 import { byteSize, durationMs, KIB, MIB, wholeNumber } from "../../core/config/option-types.ts";
-import { DEFAULT_METADATA_PREFIX } from "../../core/records/metadata-columns.ts";
+import { DEFAULT_METADATA_PREFIX, METADATA_PREFIX_PATTERN } from "../../core/records/metadata-columns.ts";
 import { TEMPLATE_NAMES, templateProblem } from "./template.ts";
 
 export const parquetSinkSpec = z.strictObject({
@@ -33,9 +33,15 @@ export const parquetSinkSpec = z.strictObject({
     .describe("Files are closed, published and acknowledged at the latest after this time.")
     .meta({ unit: "ms", examples: ["10s"], why: "Bounds what a crash makes us read again." }),
   row_group_bytes: byteSize({ min: 64 * KIB, max: 1024 * MIB })
-    .default(64 * MIB)
-    .describe("Raw bytes of a row group. Its compressed pages are held in memory until it is complete.")
-    .meta({ unit: "bytes", examples: ["64MiB"], why: "A reader's unit of work; some 12 MB compressed." }),
+    .default(32 * MIB)
+    .describe(
+      "Raw bytes of a row group. Its compressed pages are held in memory until it is complete, in each lane and open file.",
+    )
+    .meta({
+      unit: "bytes",
+      examples: ["32MiB"],
+      why: "Some 130,000 records of 250 B, a reader's unit of work; held are 7 MB of JSON, at most all of it.",
+    }),
   compression: z
     .enum(["zstd", "none"])
     .default("zstd")
@@ -47,14 +53,20 @@ export const parquetSinkSpec = z.strictObject({
     .meta({ examples: [1], why: "Level 3 costs a quarter more time for one or two percent." }),
   metadata_prefix: z
     .string()
-    .regex(/^[a-z_][a-z0-9_]{0,31}$/)
+    .regex(METADATA_PREFIX_PATTERN)
     .default(DEFAULT_METADATA_PREFIX)
     .describe("Prefix of the column names. Fixed once files exist.")
     .meta({ allowed: "1 to 32 of a-z, 0-9 and '_', not beginning with a digit" }),
   max_open_files: wholeNumber({ min: 1, max: 4096 })
     .default(64)
-    .describe("Most files that a lane has open; a record for one more makes it close them all first.")
-    .meta({ unit: "files", examples: [64], why: "Each costs up to some MB of memory." }),
+    .describe(
+      "Most files that a lane has open. Once there are more, all are closed and published; the records that were read by then still find their files.",
+    )
+    .meta({
+      unit: "files",
+      examples: [64],
+      why: "A file costs 10 KB to begin with and up to 3 MB beside its row group.",
+    }),
 });
 
 export type ParquetSinkOptions = z.output<typeof parquetSinkSpec>;

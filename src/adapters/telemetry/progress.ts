@@ -64,8 +64,11 @@ export class Progress {
     const first = this.#marks[0];
     const ms = first === undefined ? 0 : clock.monotonic() - first.at;
     const per = (total: number, before: number): number => (ms > 0 ? ((total - before) * 1000) / ms : 0);
+    const state = this.#state();
+    const troubled = state === "degraded" || state === "failed";
     return {
-      state: this.#state(),
+      state,
+      reason: troubled ? this.#p.health.trouble() : null,
       recordsPerSecond: per(view.records, first?.records ?? 0),
       bytesPerSecond: per(view.bytes, first?.bytes ?? 0),
       lag: view.lag(),

@@ -35,10 +35,8 @@ export class SizeEstimate {
     if (!(records >= 1) || !(bytes >= 0)) return;
     const mean = Math.max(1, bytes / records);
     const index = Math.min(this.#weights.length - 1, Math.ceil(Math.log2(mean) * BUCKETS_PER_OCTAVE));
-    // One giant bundle must not outweigh the window by itself, or it would never be forgotten.
-    const weight = Math.min(records, this.#window);
-    this.#weights[index] = (this.#weights[index] ?? 0) + weight;
-    this.#total += weight;
+    this.#weights[index] = (this.#weights[index] ?? 0) + records;
+    this.#total += records;
     if (this.#total >= 2 * this.#window) this.#halve();
   }
 

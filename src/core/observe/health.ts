@@ -121,6 +121,15 @@ export class HealthTree {
     return { ok: true, reason: "ok" };
   }
 
+  /** The part that makes it less than ok, the worst one first, as `part: reason`; null if all are ok. */
+  trouble(): string | null {
+    const all = PARTS.map((part) => ({ part, cell: this.#summary(part) })).filter(
+      (p) => p.cell.state !== "ok",
+    );
+    const [first] = all.sort((a, b) => RANK[b.cell.state] - RANK[a.cell.state]);
+    return first === undefined ? null : `${first.part}: ${first.cell.reason ?? first.cell.state}`;
+  }
+
   /** Failed if a vital part is, degraded if any part is not ok. */
   overall(): HealthState {
     let all: HealthState = "ok";

@@ -97,7 +97,9 @@ export function declareMeters(r: Registry) {
     laneBytes: r.counter("twg_lane_unpacked_bytes_total", "Bytes of records after decompression.", ["lane"]),
     laneDecode: r.counter("twg_lane_decode_seconds_total", "Time spent unpacking.", ["lane"]),
     laneWrite: r.counter("twg_lane_write_seconds_total", "Time spent encoding and writing.", ["lane"]),
-    laneHeld: r.gauge("twg_lane_held_bytes", "Memory of the lane's open files.", ["lane"]),
+    laneHeld: r.gauge("twg_lane_held_bytes", "Memory of the lane's open files when it last read a bundle.", [
+      "lane",
+    ]),
     laneRestarts: r.counter("twg_lane_restarts_total", "Times that the lane died and was started again.", [
       "lane",
     ]),

@@ -11,6 +11,8 @@ export interface SinkProgress {
 /** What the line shows. Rates are per second over the time since the line before. */
 export interface ProgressSnapshot {
   readonly state: "starting" | "running" | "degraded" | "failed" | "draining" | "stopped";
+  /** The part that is not ok and its reason, null where all are. */
+  readonly reason: string | null;
   readonly recordsPerSecond: number;
   readonly bytesPerSecond: number;
   /** Positions not yet acknowledged, over all streams; null as long as no end is known. */
@@ -29,11 +31,11 @@ function sinkPart(s: SinkProgress): string {
   return `${s.sink} ${formatCount(s.rows)} rows ${formatCount(s.files)} ${s.files === 1 ? "file" : "files"}`;
 }
 
-/** `running | 1.25M rec/s | 312 MB/s | lag 4.00M | in flight 24.0 MiB | raw 12.0M rows 48 files` */
+/** `degraded (committer: net.refused) | 1.25M rec/s | 312 MB/s | lag 4.00M | in flight 24.0 MiB | raw 12.0M rows 48 files` */
 export function progressLine(p: ProgressSnapshot): string {
   const lag = p.lag === null ? "?" : formatCount(p.lag);
   return [
-    p.state,
+    p.reason === null ? p.state : `${p.state} (${p.reason})`,
     `${formatCount(Math.round(p.recordsPerSecond))} rec/s`,
     `${megabytes(p.bytesPerSecond)} MB/s`,
     `lag ${lag}`,

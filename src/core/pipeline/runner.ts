@@ -75,6 +75,8 @@ export class Runner implements SourceHost, CommitListener {
   /** Rows of sets that were handed to the committer. */
   readonly #underWay = new Map<string, number>();
   readonly #restarting = new Set<number>();
+  /** Streams whose commit an earlier run left behind what is durable, until the source knows them. */
+  readonly #behind = new Set<number>();
   readonly #broken = new Map<number, { position: bigint; times: number }>();
 
   constructor(options: RunnerOptions, parts: RunnerParts) {
@@ -150,6 +152,7 @@ export class Runner implements SourceHost, CommitListener {
       const streams = begun.filter((b) => b.lane === lane).map((b) => b.laneStream);
       if (streams.length > 0) this.#lanes().place(lane, streams);
     }
+    for (const b of begun) if (b.behind) this.#behind.add(b.start.stream);
     this.#checkCaughtUp();
     return begun.map((b) => b.start);
   }
@@ -193,6 +196,7 @@ export class Runner implements SourceHost, CommitListener {
 
   watermark(stream: number, end: bigint, start: bigint): void {
     this.#p.ledger.watermark(stream, end);
+    if (this.#behind.delete(stream)) this.#acks.kick();
     const { topic, partition } = this.#table.get(stream).id;
     this.#p.observer.emit({ e: "stream.watermark", topic, partition, start, end });
   }

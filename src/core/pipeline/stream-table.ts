@@ -6,7 +6,7 @@
 import type { Ledger } from "../delivery/ledger.ts";
 import { planStart, type StartPlan } from "../delivery/start.ts";
 import { Failure } from "../failure/failure.ts";
-import type { Authority, Claim, CoverageStore, LostRange, Range } from "../ports/coverage.ts";
+import type { Authority, Claim, CoverageStore, LostRange, Origin, Range } from "../ports/coverage.ts";
 import type { LaneStream } from "../ports/lane.ts";
 import type { Observer } from "../ports/observer.ts";
 import type { FoundStream, StreamStart } from "../ports/source.ts";
@@ -36,6 +36,8 @@ export interface Begun {
   readonly lane: number;
   readonly start: StreamStart;
   readonly laneStream: LaneStream;
+  /** The broker has not been told of everything that is durable. */
+  readonly behind: boolean;
 }
 
 export interface StreamTableParts {
@@ -80,8 +82,11 @@ export class StreamTable {
     );
     const begun: Begun[] = [];
     const lost: LostRange[] = [];
-    for (const [i, n] of named.entries()) begun.push(this.#add(n, claims[i]!, lost));
+    const origins: Origin[] = [];
+    for (const [i, n] of named.entries()) begun.push(this.#add(n, claims[i]!, lost, origins));
     if (lost.length > 0) await this.#p.coverage.recordLost(lost);
+    // Before anything is read: who dies before the first cover must not begin at a later "latest".
+    if (origins.length > 0) await this.#p.coverage.rememberOrigins(origins);
     for (const l of lost) this.#tellLost(l);
     return begun;
   }
@@ -111,7 +116,7 @@ export class StreamTable {
       const skip = above(claim.covered, position);
       const laneStream: LaneStream = { stream, id: s.id, position, attempt, skip };
       this.#streams[stream] = { ...s, laneStream, authority: claim.authority };
-      return { lane, laneStream, start: { id: s.id, stream, lane, position, attempt } };
+      return { lane, laneStream, start: { id: s.id, stream, lane, position, attempt }, behind: false };
     });
   }
 
@@ -135,7 +140,7 @@ export class StreamTable {
     return this.#streams.every((s, stream) => ledger.state(stream).delivered >= s.latest);
   }
 
-  #add(n: Named, claim: Claim, lost: LostRange[]): Begun {
+  #add(n: Named, claim: Claim, lost: LostRange[], origins: Origin[]): Begun {
     const { found, id } = n;
     const key = streamKey(id);
     const plan = planStart({
@@ -144,6 +149,7 @@ export class StreamTable {
       committed: n.committed,
       covered: claim.covered,
       lost: claim.lost,
+      origin: claim.origin,
       start: n.renewed ? "earliest" : this.#start(found),
       earliest: found.earliest,
       latest: found.latest,
@@ -154,7 +160,10 @@ export class StreamTable {
     const lane = stream % this.#lanes;
     const { position } = plan;
     lost.push(...plan.newLost);
-    const acknowledged = n.committed !== null && n.committed < position ? n.committed : null;
+    if (plan.why === "configured") origins.push({ stream: key, position });
+    // A commit that is missing is behind too, where an earlier run has landed something and died before its commit.
+    const told = n.committed ?? claim.covered[0]?.from ?? position;
+    const acknowledged = told < position ? told : null;
     const attempt = 0;
     this.#p.ledger.begin({ stream, key, position, acknowledged, covered: plan.skip, attempt });
     this.#p.ledger.watermark(stream, found.latest);
@@ -162,7 +171,8 @@ export class StreamTable {
     this.#streams.push({ key, id, lane, laneStream, authority: claim.authority, latest: found.latest });
     this.#byKey.set(key, stream);
     this.#tellBegun(laneStream, lane, plan);
-    return { lane, laneStream, start: { id, stream, lane, position, attempt } };
+    const behind = acknowledged !== null;
+    return { lane, laneStream, start: { id, stream, lane, position, attempt }, behind };
   }
 
   #start(found: FoundStream): "earliest" | "latest" | bigint {

@@ -150,3 +150,12 @@ test("the report is plain JSON with every part", () => {
   expect(report).toMatchObject({ state: "ok", live: true, ready: true });
   expect([stateRank("ok"), stateRank("degraded"), stateRank("failed")]).toEqual([0, 1, 2]);
 });
+
+test("the trouble that is named is the worst one", () => {
+  const { h, on } = started();
+  expect(h.trouble()).toBeNull();
+  on(SAMPLES["source.acknowledge_failed"]);
+  expect(h.trouble()).toBe("committer: internal.cancelled");
+  on(SAMPLES["stall.fatal"]);
+  expect(h.trouble()).toBe("progress: internal.stalled");
+});

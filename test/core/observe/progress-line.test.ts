@@ -4,6 +4,7 @@ import { fitLine, type ProgressSnapshot, progressLine } from "../../../src/core/
 
 const base: ProgressSnapshot = {
   state: "running",
+  reason: null,
   recordsPerSecond: 1_250_000.4,
   bytesPerSecond: 312_000_000,
   lag: 4_000_000,
@@ -20,6 +21,7 @@ test("a running pipeline", () => {
 test("before anything is known", () => {
   const start: ProgressSnapshot = {
     state: "starting",
+    reason: null,
     recordsPerSecond: 0,
     bytesPerSecond: 0,
     lag: null,
@@ -33,6 +35,7 @@ test("several sinks, one file, slow", () => {
   const slow: ProgressSnapshot = {
     ...base,
     state: "degraded",
+    reason: "committer: net.refused",
     recordsPerSecond: 17.4,
     bytesPerSecond: 99_960_000,
     lag: 0,
@@ -43,7 +46,7 @@ test("several sinks, one file, slow", () => {
     ],
   };
   expect(progressLine(slow)).toBe(
-    "degraded | 17 rec/s | 100 MB/s | lag 0 | in flight 512 B | raw 999 rows 1 file | pg 0 rows 0 files",
+    "degraded (committer: net.refused) | 17 rec/s | 100 MB/s | lag 0 | in flight 512 B | raw 999 rows 1 file | pg 0 rows 0 files",
   );
 });
 

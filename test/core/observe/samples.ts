@@ -21,6 +21,7 @@ export const SAMPLES: { readonly [K in EventName]: EventOf<K> } = {
   progress: {
     e: "progress",
     state: "running",
+    reason: null,
     recordsPerSecond: 10,
     bytesPerSecond: 1e6,
     lag: 5,

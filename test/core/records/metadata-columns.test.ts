@@ -28,5 +28,6 @@ test("provenance follows from the name, every column says what it means, names a
 
 test("prefixes that can stand in an unquoted SQL name, and some that cannot", () => {
   for (const good of ["_twg_", "m_", "_"]) expect(METADATA_PREFIX_PATTERN.test(good)).toBe(true);
-  for (const bad of ["", "1_", "a-b", "A_", "a b", "x".repeat(33)]) expect(METADATA_PREFIX_PATTERN.test(bad)).toBe(false);
+  for (const bad of ["", "1_", "a-b", "A_", "a b", "x".repeat(33)])
+    expect(METADATA_PREFIX_PATTERN.test(bad)).toBe(false);
 });

@@ -33,7 +33,10 @@ describe("fillRecordIds", () => {
   });
 
   test("property: within a topic two ids are equal only if partition and offset are", () => {
-    const place = fc.tuple(fc.integer({ min: 0, max: 2 ** 31 - 1 }), fc.bigInt({ min: 0n, max: 2n ** 63n - 1n }));
+    const place = fc.tuple(
+      fc.integer({ min: 0, max: 2 ** 31 - 1 }),
+      fc.bigInt({ min: 0n, max: 2n ** 63n - 1n }),
+    );
     fc.assert(
       fc.property(place, place, ([p1, o1], [p2, o2]) => {
         const [a] = idsOf({ ...stream, partition: p1 }, [o1]);

@@ -3,6 +3,8 @@
  * the rhythm of the garbage collector. One pool serves all files of a lane.
  */
 export const SLAB_BYTES = 128 * 1024;
+/** Bytes of a slab that are rather copied than kept in a slab of their own: most columns have a few dozen. */
+const COPY_BELOW = SLAB_BYTES / 4;
 /** Blocks that are kept although nobody needs them: 16 MiB, more than one row group of one file. */
 const MOST_FREE = 128;
 
@@ -126,10 +128,17 @@ export class OutQueue {
     this.#count(bytes.length);
   }
 
-  /** Takes the slabs of `bytes` over without copying. */
+  /** Takes the bytes over: full slabs as they are, a little filled one by copying, so that it is free again. */
   adopt(bytes: SlabBytes): void {
-    this.#count(bytes.length);
-    bytes.drain((slab, used) => this.#waiting.push({ slab, used, given: false }));
+    bytes.drain((slab, used) => {
+      if (used < COPY_BELOW) {
+        this.append(slab.subarray(0, used));
+        this.#pool.give(slab);
+        return;
+      }
+      this.#waiting.push({ slab, used, given: false });
+      this.#count(used);
+    });
   }
 
   /** The next bytes to write, null if none wait. They stay until `dropFirst`, so that a failed write can be repeated. */

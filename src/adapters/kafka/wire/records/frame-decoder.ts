@@ -229,7 +229,7 @@ class RecordsDecoder implements FrameDecoder {
       this.#wrapper(run, m, codec, fields);
       return;
     }
-    if (m.offset >= run.position) {
+    if (m.offset >= run.position && m.offset < run.frame.next) {
       addMessage(this.#rows, run.bytes, m, m.offset, m.timestamp);
       this.#rows.runs.add(this.#rows.rows, fields);
     }

@@ -1,0 +1,136 @@
+/**
+ * Goal: brokers that are killed, and elections, while records keep coming and twg itself is killed, cost nothing:
+ * nothing lost, nothing doubled. Method: three brokers, min.insync.replicas 2, SIGKILL of each in turn; librdkafka
+ * counts its acknowledgements, and the files are compared with what it reads at the end.
+ */
+import { afterEach, describe, expect, test } from "bun:test";
+import { orphansIn } from "../../scripts/torture/orphans.ts";
+import { feed, feedAll } from "./feeder.ts";
+import {
+  admin,
+  CLUSTERS,
+  commitsOf,
+  compareWithKafka,
+  createTopic,
+  demandBrokers,
+  endsOf,
+  fresh,
+  killNode,
+  type Offsets,
+  type Served,
+  upNode,
+} from "./real-kafka.ts";
+import { catchUp, pipeline, stream, type Twg } from "./twg.ts";
+import { until } from "./until.ts";
+
+const LIMIT = 240_000;
+const PARTITIONS = 6;
+const three = CLUSTERS.filter((c) => c.plain.length >= 3);
+
+demandBrokers("death of brokers");
+
+afterEach(async () => {
+  for (const served of three) for (const n of [1, 2, 3]) await upNode(served, n);
+});
+
+/** Rows that twg has covered since its start. */
+const covered = (t: Twg): number =>
+  t.log.filter((l) => l.event === "set.covered").reduce((n, l) => n + Number(l.fields.rows), 0);
+
+async function moreLands(t: Twg, rows: number): Promise<void> {
+  const before = covered(t);
+  await until(`${rows} more rows from ${t.pid}`, () => {
+    if (!t.isRunning) throw new Error(`twg ended:\n${t.output.slice(-3000)}`);
+    return covered(t) >= before + rows;
+  });
+}
+
+const leaderOf = async (served: Served, topic: string, partition: string): Promise<number> =>
+  (await admin<Offsets>(served, "leaders", { topic }))[partition] ?? -1;
+
+for (const served of three) {
+  describe(`Kafka ${served.version}`, () => {
+    test(
+      "each broker killed in turn while records come, and twg with one of them",
+      async () => {
+        const topic = fresh("deaths");
+        await createTopic(served, topic, {
+          partitions: PARTITIONS,
+          config: { "min.insync.replicas": "2" },
+        });
+        const p = pipeline({
+          served,
+          topics: [topic],
+          group: `g-${topic}`,
+          source: 'metadata_refresh_ms = "5s"\nrequest_timeout_ms = "5s"',
+        });
+        const feeder = await feed(served, topic, { partitions: PARTITIONS, rate: 2_000 });
+        let twg = stream(p);
+        await moreLands(twg, 1_000);
+
+        const first = await leaderOf(served, topic, "0");
+        await killNode(served, first);
+        await moreLands(twg, 10_000);
+        await upNode(served, first);
+
+        const second = await leaderOf(served, topic, "1");
+        await killNode(served, second);
+        twg.kill("SIGKILL");
+        expect((await twg.ended()).signal).toBe("SIGKILL");
+        twg = stream(p);
+        await moreLands(twg, 10_000);
+        await upNode(served, second);
+
+        const third = [1, 2, 3].find((n) => n !== first && n !== second) ?? first;
+        await killNode(served, third);
+        await moreLands(twg, 10_000);
+        await upNode(served, third);
+
+        const fed = await feeder.stop();
+        expect(fed.failed).toBe(0);
+        twg.kill("SIGTERM");
+        expect((await twg.ended()).code).toBe(0);
+        await catchUp(p);
+
+        const compared = await compareWithKafka(served, topic, p.lake);
+        expect(compared.differences).toEqual([]);
+        expect(compared.rows).toBe(fed.acknowledged);
+        expect(orphansIn(p.lake)).toEqual([]);
+        expect(await commitsOf(served, topic, `g-${topic}`)).toEqual(await endsOf(served, topic));
+      },
+      LIMIT,
+    );
+
+    test(
+      "all brokers gone for a while: twg waits, says so, and goes on by itself",
+      async () => {
+        const topic = fresh("outage");
+        await createTopic(served, topic, { partitions: 2 });
+        const p = pipeline({
+          served,
+          topics: [topic],
+          group: `g-${topic}`,
+          source: 'request_timeout_ms = "5s"\nconnect_timeout_ms = "2s"',
+        });
+        const before = await feedAll(served, topic, 2, 5_000);
+        const twg = stream(p);
+        await moreLands(twg, before.acknowledged);
+        for (const n of [1, 2, 3]) await killNode(served, n);
+        await twg.saw("source.troubled");
+        // Longer than connect_timeout_ms: that one is for the start only.
+        await Bun.sleep(8_000);
+        expect(twg.isRunning).toBe(true);
+        await Promise.all([1, 2, 3].map((n) => upNode(served, n)));
+        const after = await feedAll(served, topic, 2, 5_000);
+        await moreLands(twg, 1);
+        twg.kill("SIGTERM");
+        expect((await twg.ended()).code).toBe(0);
+        await catchUp(p);
+        const compared = await compareWithKafka(served, topic, p.lake);
+        expect(compared.differences).toEqual([]);
+        expect(compared.rows).toBe(before.acknowledged + after.acknowledged);
+      },
+      LIMIT,
+    );
+  });
+}
