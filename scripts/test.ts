@@ -32,7 +32,7 @@ const binary = join(repo, "dist/twg");
 const coverageOf = (phase: string) => join(repo, ".cache/coverage", phase);
 
 /** Folders whose tests need real servers. */
-const SERVED = ["test/real/", "test/e2e/", "test/servers/"];
+const SERVED = ["test/real/", "test/e2e/", "test/servers/", "test/readers/python"];
 const MINUTE = 60_000;
 
 /** Long commands in a small size, so that they cannot rot; each is one test. */

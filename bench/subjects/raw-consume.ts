@@ -1,6 +1,6 @@
 /**
  * Raw consume with the real Kafka source and the real frame decoder on one thread: what a lane would get, counted
- * and thrown away. Written beside bench/peers/franz-go, prints the same line.
+ * and thrown away. Stands beside bench/peers/franz-go and prints the like.
  *
  *   bun bench/subjects/raw-consume.ts BOOTSTRAP TOPIC COUNT [--hash]
  *
@@ -9,7 +9,8 @@
 import { parseArgs } from "node:util";
 import { libduckdbPath } from "../../src/adapters/duckdb/embedded.ts";
 import { loadNative } from "../../src/adapters/duckdb/native.ts";
-import { KafkaSource, kafkaSettings } from "../../src/adapters/kafka/source.ts";
+import { kafkaSettings } from "../../src/adapters/kafka/settings.ts";
+import { KafkaSource } from "../../src/adapters/kafka/source.ts";
 import { kafkaSourceSpec } from "../../src/adapters/kafka/spec.ts";
 import { createFrameDecoder } from "../../src/adapters/kafka/wire/records/frame-decoder.ts";
 import { createNet } from "../../src/adapters/net/net.ts";
@@ -38,7 +39,10 @@ class CountingHost implements SourceHost {
   readonly #hashed: boolean;
   readonly #budget = new Budget({ maxBytes: MAX_BYTES, owners: [0] });
   readonly #buffers = new BufferPool(MAX_BYTES / 2);
-  readonly #decoder = createFrameDecoder({ codecs: loadNative(libduckdbPath()), maxDecompressedBytes: 1 << 29 });
+  readonly #decoder = createFrameDecoder({
+    codecs: loadNative(libduckdbPath()),
+    maxDecompressedBytes: 1 << 29,
+  });
   readonly #streams: StreamId[] = [];
   readonly #finish: () => void;
 
@@ -76,7 +80,9 @@ class CountingHost implements SourceHost {
   #decode({ buffer, frames, receivedAt }: FrameBundle): void {
     const bytes = new Uint8Array(buffer);
     for (const frame of frames) {
-      this.#decoder.decode(bytes, frame, this.#streams[frame.stream]!, receivedAt, (batch) => this.#count(batch));
+      this.#decoder.decode(bytes, frame, this.#streams[frame.stream]!, receivedAt, (batch) =>
+        this.#count(batch),
+      );
     }
   }
 
@@ -109,13 +115,18 @@ if (bootstrap === undefined || topic === undefined || count === undefined) {
 }
 const spec = kafkaSourceSpec.parse({ bootstrap: [bootstrap], topics: [topic] });
 const host = new CountingHost(Number(count), flags.hash);
-const parts = { net: createNet(systemClock), clock: systemClock, chance: systemChance, crypto: systemSaslCrypto };
+const parts = {
+  net: createNet(systemClock),
+  clock: systemClock,
+  chance: systemChance,
+  crypto: systemSaslCrypto,
+};
+const before = process.cpuUsage();
 const begin = performance.now();
 const source = new KafkaSource(kafkaSettings(spec as Resolved<typeof spec>, "bench"), parts);
 const run = source.run(host);
 await Promise.race([host.done, run]);
 const seconds = (performance.now() - begin) / 1000;
-const { userCPUTime, systemCPUTime, maxRSS } = process.resourceUsage();
 await source.close();
 await run;
 console.log(
@@ -123,10 +134,7 @@ console.log(
     records: host.records,
     bytes: host.valueBytes,
     seconds,
-    cpu: (userCPUTime + systemCPUTime) / 1e6,
-    user: userCPUTime / 1e6,
-    sys: systemCPUTime / 1e6,
-    rss_mb: Math.round(maxRSS / 1024),
+    startup_cpu: (before.user + before.system) / 1e6,
     hash: host.hash.toString(16).padStart(16, "0"),
   }),
 );

@@ -13,12 +13,13 @@ import { systemClock } from "../adapters/system/clock.ts";
 import { systemSaslCrypto } from "../adapters/system/sasl-crypto.ts";
 import { defaultLanes } from "../core/config/sections.ts";
 import { CoverageKeeper } from "../core/coverage/keeper.ts";
-import { Budget } from "../core/delivery/budget.ts";
+import { Budget, type Owner } from "../core/delivery/budget.ts";
 import { Committer } from "../core/delivery/committer.ts";
 import type { CrashHook } from "../core/delivery/crash-points.ts";
 import { Ledger } from "../core/delivery/ledger.ts";
 import { rateLimit } from "../core/delivery/rate-limit.ts";
 import { SizeEstimate } from "../core/delivery/size-estimate.ts";
+import { toWire } from "../core/failure/failure.ts";
 import { Admission } from "../core/pipeline/admission.ts";
 import { BufferPool } from "../core/pipeline/buffer-pool.ts";
 import { Runner } from "../core/pipeline/runner.ts";
@@ -78,6 +79,13 @@ export function buildStream(
       objects: store,
       clock: systemClock,
       host: linuxIdentity(),
+      waiting: (owner, ms) => observer.emit({ e: "coverage.waiting", owner, ms }),
+      trouble: (f) =>
+        observer.emit(
+          f === null ? { e: "coverage.healthy" } : { e: "coverage.troubled", failure: toWire(f) },
+        ),
+      settled: ({ id, targets }, outcome) =>
+        observer.emit({ e: "intent.settled", id, outcome, files: targets.length }),
     },
   );
   const source = new KafkaSource(kafkaSettings(from, VERSION), {
@@ -85,10 +93,12 @@ export function buildStream(
     clock: systemClock,
     chance: systemChance,
     crypto: systemSaslCrypto,
+    observer,
   });
-  const budget = new Budget({
+  const budget: Budget = new Budget({
     maxBytes: pipeline.max_bytes,
     owners: Array.from({ length: lanes }, (_, i) => i),
+    onChange: watchBudget(observer, pipeline.max_bytes, () => budget.used),
   });
   const { max_records_per_s: records, max_bytes_per_s: bytes } = pipeline;
   const limit = rateLimit(systemClock, {
@@ -144,6 +154,23 @@ export function buildStream(
     lanes,
     prepare: () => store.prepare(),
     renew: (config) => source.renew(kafkaSettings(config.source, VERSION)),
+  };
+}
+
+/** Tells when a lane takes no more data, and how long that lasted. */
+function watchBudget(
+  observer: Observer,
+  max: number,
+  used: () => number,
+): (lane: Owner, full: boolean) => void {
+  const since = new Map<Owner, number>();
+  return (lane, full) => {
+    const owner = String(lane);
+    const now = systemClock.monotonic();
+    if (full) {
+      since.set(lane, now);
+      observer.emit({ e: "budget.exhausted", owner, inFlight: used(), budget: max });
+    } else observer.emit({ e: "budget.released", owner, ms: now - (since.get(lane) ?? now) });
   };
 }
 

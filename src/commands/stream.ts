@@ -24,7 +24,9 @@ export async function runStream(options: StreamOptions, cli: Cli): Promise<numbe
   useStateFolder(config);
   const resolved = await resolveSecrets(config, cli.environment);
   const life: { runner: Runner | null } = { runner: null };
-  const telemetry = telemetryOf(resolved, options, cli, () => life.runner?.stalled(resolved.pipeline.stall_ms));
+  const telemetry = telemetryOf(resolved, options, cli, () =>
+    life.runner?.stalled(resolved.pipeline.stall_ms),
+  );
   const { observer } = telemetry;
   let code = 0;
   try {

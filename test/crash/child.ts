@@ -57,7 +57,7 @@ async function main(o: ChildOptions): Promise<void> {
   const keeper = new CoverageKeeper(
     { instance, leaseMs: o.leaseMs ?? 60_000, minIntervalMs: 0 },
     {
-      versions: new LocalVersionedStore(coverageFolderOf(o.root, "p", "s")),
+      versions: new LocalVersionedStore(coverageFolderOf(o.root, "p", "s"), hook),
       objects,
       clock: systemClock,
       host: {
@@ -110,7 +110,18 @@ async function main(o: ChildOptions): Promise<void> {
       targets.push(await staged.seal(rows.length));
     }
     await hook("sealed");
-    return { id, lane: 0, epoch: 0, targets, spans, rows: 1, bytes: 1, reason: "bytes" };
+    return {
+      id,
+      lane: 0,
+      epoch: 0,
+      targets,
+      spans,
+      rows: 1,
+      bytes: 1,
+      reason: "bytes",
+      openedAt: 0,
+      sealMs: 0,
+    };
   }
 
   async function land(found: readonly Claim[]): Promise<void> {

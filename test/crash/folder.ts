@@ -24,7 +24,9 @@ export function stateOf(root: string): State {
     .filter((n) => /^coverage-\d{12}\.json$/.test(n))
     .sort()
     .at(-1);
-  return JSON.parse(readFileSync(join(folder, newest ?? "none"), "utf8")) as State;
+  // Killed within the first write: nothing is stored, so nothing may be published or told.
+  if (newest === undefined) return { owners: [], streams: [], intents: [], index: [], segments: [] };
+  return JSON.parse(readFileSync(join(folder, newest), "utf8")) as State;
 }
 
 export function stagedIn(root: string): string[] {

@@ -2,10 +2,11 @@
  * Real processes, a real disk, SIGKILL: a child lands positions and kills itself at every named point of delivery
  * and of settlement; its successor must find a folder from which it can go on. Judged from the files alone.
  */
-import { afterAll, describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync, unlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { LOCAL_WRITE_POINTS } from "../../src/adapters/coverage/local.ts";
 import { SETTLE_POINTS } from "../../src/core/coverage/settle.ts";
 import { CRASH_POINTS } from "../../src/core/delivery/crash-points.ts";
 import { SeededChance } from "../sim/chance.ts";
@@ -13,6 +14,9 @@ import { type ChildOptions, STREAMS } from "./child.ts";
 import { complaints, endComplaints, stagedIn, stateOf } from "./folder.ts";
 
 const END = 20;
+
+// Many processes start here, on a machine that may be busy: only a hang may take this long.
+setDefaultTimeout(60_000);
 const folders: string[] = [];
 const running = new Set<Child>();
 
@@ -89,18 +93,15 @@ afterAll(() => {
 });
 
 describe("kill -9", () => {
-  test.concurrent.each(CRASH_POINTS)(
-    "at %s: nothing lost, doubled or stray after the restart",
-    async (crash) => {
-      const root = folder();
-      expect(await run({ root, end: END, crash, at: 2 })).toBe("killed");
-      expect(complaints(root)).toEqual([]);
-      expect(await run({ root, end: END })).toBe("done");
-      expect(endComplaints(root, STREAMS, END)).toEqual([]);
-    },
-  );
+  test.each(CRASH_POINTS)("at %s: nothing lost, doubled or stray after the restart", async (crash) => {
+    const root = folder();
+    expect(await run({ root, end: END, crash, at: 2 })).toBe("killed");
+    expect(complaints(root)).toEqual([]);
+    expect(await run({ root, end: END })).toBe("done");
+    expect(endComplaints(root, STREAMS, END)).toEqual([]);
+  });
 
-  test.concurrent.each(SETTLE_POINTS)(
+  test.each(SETTLE_POINTS)(
     "at %s, while settling what a killed one left: the third one ends it",
     async (crash) => {
       const root = folder();
@@ -118,10 +119,25 @@ describe("kill -9", () => {
     },
   );
 
+  // Writes of a run, in order: enter, claim, then an intent or a cover each.
+  const writes = LOCAL_WRITE_POINTS.flatMap((point) => [0, 3].map((at) => [point, at] as const));
+  test.each(writes)("at %s of write %d of the coverage state: whole before and after", async (crash, at) => {
+    const root = folder();
+    expect(await run({ root, end: END, crash, at })).toBe("killed");
+    expect(complaints(root)).toEqual([]);
+    expect(await run({ root, end: END })).toBe("done");
+    expect(endComplaints(root, STREAMS, END)).toEqual([]);
+  });
+
   test("again and again at points by chance, in one folder", async () => {
     const root = folder();
     const chance = new SeededChance(7);
-    const points = [...CRASH_POINTS, "settle_before_publish", "settle_after_publish_one"];
+    const points = [
+      ...CRASH_POINTS,
+      ...LOCAL_WRITE_POINTS,
+      "settle_before_publish",
+      "settle_after_publish_one",
+    ];
     let kills = 0;
     let end = 0;
     for (let i = 0; i < 12; i++) {

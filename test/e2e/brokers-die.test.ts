@@ -18,7 +18,7 @@ import {
   killNode,
   type Offsets,
   type Served,
-  upNode,
+  upNodes,
 } from "./real-kafka.ts";
 import { catchUp, pipeline, stream, type Twg } from "./twg.ts";
 import { until } from "./until.ts";
@@ -30,7 +30,7 @@ const three = CLUSTERS.filter((c) => c.plain.length >= 3);
 demandBrokers("death of brokers");
 
 afterEach(async () => {
-  for (const served of three) for (const n of [1, 2, 3]) await upNode(served, n);
+  for (const served of three) await upNodes(served, [1, 2, 3]);
 });
 
 /** Rows that twg has covered since its start. */
@@ -70,21 +70,21 @@ for (const served of three) {
 
         const first = await leaderOf(served, topic, "0");
         await killNode(served, first);
-        await moreLands(twg, 10_000);
-        await upNode(served, first);
+        await moreLands(twg, 4_000);
+        await upNodes(served, [first]);
 
         const second = await leaderOf(served, topic, "1");
         await killNode(served, second);
         twg.kill("SIGKILL");
         expect((await twg.ended()).signal).toBe("SIGKILL");
         twg = stream(p);
-        await moreLands(twg, 10_000);
-        await upNode(served, second);
+        await moreLands(twg, 4_000);
+        await upNodes(served, [second]);
 
         const third = [1, 2, 3].find((n) => n !== first && n !== second) ?? first;
         await killNode(served, third);
-        await moreLands(twg, 10_000);
-        await upNode(served, third);
+        await moreLands(twg, 4_000);
+        await upNodes(served, [third]);
 
         const fed = await feeder.stop();
         expect(fed.failed).toBe(0);
@@ -120,7 +120,7 @@ for (const served of three) {
         // Longer than connect_timeout_ms: that one is for the start only.
         await Bun.sleep(8_000);
         expect(twg.isRunning).toBe(true);
-        await Promise.all([1, 2, 3].map((n) => upNode(served, n)));
+        await upNodes(served, [1, 2, 3]);
         const after = await feedAll(served, topic, 2, 5_000);
         await moreLands(twg, 1);
         twg.kill("SIGTERM");

@@ -94,8 +94,9 @@ export async function killNode(served: Served, node: number): Promise<void> {
   await shell(`${served.killNode} ${node}`);
 }
 
-export async function upNode(served: Served, node: number): Promise<void> {
-  await shell(`${served.upNode} ${node}`);
+/** Nodes that run already are left alone. */
+export async function upNodes(served: Served, nodes: readonly number[]): Promise<void> {
+  await shell(`${served.upNode} ${nodes.join(" ")}`);
 }
 
 async function shell(command: string): Promise<void> {

@@ -113,8 +113,13 @@ export class Twg {
   /** Lines of standard error that are no JSON object: there must be none with --log-format json. */
   readonly strays: string[] = [];
 
-  constructor(args: readonly string[], environment: Record<string, string> = {}) {
-    this.#process = Bun.spawn([...PROGRAM, ...args], {
+  /** `before`: a program that becomes twg (`exec`), so that the pid stays. */
+  constructor(
+    args: readonly string[],
+    environment: Record<string, string> = {},
+    before: readonly string[] = [],
+  ) {
+    this.#process = Bun.spawn([...before, ...PROGRAM, ...args], {
       cwd: REPO,
       stdin: "ignore",
       stdout: "pipe",

@@ -2,7 +2,7 @@
  * Real servers for tests, by command line. Used by scripts/with-servers.sh; by hand:
  *
  *   bun test/servers/main.ts start RUN --owner PID [--full-jvm] VERSION:NODES...   prints the value of TWG_REAL_KAFKA
- *   bun test/servers/main.ts kill FOLDER NODE | up FOLDER NODE
+ *   bun test/servers/main.ts kill FOLDER NODE | up FOLDER NODE...
  *   bun test/servers/main.ts stop RUN
  *
  * RUN is a folder for everything of one run; each cluster has a folder below it. `start` first ends the servers of
@@ -11,7 +11,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { addresses, type Cluster, killNode, startCluster, stopCluster, upNode } from "./kafka/cluster.ts";
+import { addresses, type Cluster, killNode, startCluster, stopCluster, upNodes } from "./kafka/cluster.ts";
 import { fetchRelease, type Release } from "./kafka/release.ts";
 
 const CACHE = resolve(import.meta.dir, "../../.cache/servers");
@@ -28,7 +28,7 @@ interface RealKafka {
   clientCert: string;
   clientKey: string;
   clusterId: string;
-  /** Shell commands: append a node number from 1. `kill` is SIGKILL; `up` returns when the node serves again. */
+  /** Shell commands: append a node number from 1. `kill` is SIGKILL; `up` takes several and returns when they serve again. */
   killNode: string;
   upNode: string;
 }
@@ -114,7 +114,7 @@ switch (verb) {
     await killNode(path, Number(rest[0]));
     break;
   case "up":
-    await upNode(path, Number(rest[0]));
+    await upNodes(path, rest.map(Number));
     break;
   case "stop":
     await stop(path);

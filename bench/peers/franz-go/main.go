@@ -1,7 +1,8 @@
 // A peer for the raw consume benchmark, and the loader of benchmark topics.
 //
 //	franz-go consume BOOTSTRAP TOPIC COUNT PARTITIONS   reads COUNT records from the start, prints one JSON line
-//	franz-go produce BOOTSTRAP TOPIC FILE PARTITIONS CODEC   sends each line of FILE, line i to partition i % PARTITIONS
+//	franz-go produce BOOTSTRAP TOPIC FILE PARTITIONS CODEC [TIMES]   sends each line of FILE, the i-th sent to
+//	partition i % PARTITIONS; the whole file TIMES times
 package main
 
 import (
@@ -40,7 +41,11 @@ func main() {
 	case "consume":
 		consume(os.Args[2], os.Args[3], number(os.Args[4]), number(os.Args[5]))
 	case "produce":
-		produce(os.Args[2], os.Args[3], os.Args[4], number(os.Args[5]), os.Args[6])
+		times := 1
+		if len(os.Args) > 7 {
+			times = number(os.Args[7])
+		}
+		produce(os.Args[2], os.Args[3], os.Args[4], number(os.Args[5]), os.Args[6], times)
 	}
 }
 
@@ -78,7 +83,7 @@ func consume(bootstrap, topic string, want, partitions int) {
 		records, bytes, seconds, cpu, use.Maxrss/1024, sum)
 }
 
-func produce(bootstrap, topic, file string, partitions int, codec string) {
+func produce(bootstrap, topic, file string, partitions int, codec string, times int) {
 	codecs := map[string]kgo.CompressionCodec{"none": kgo.NoCompression(), "lz4": kgo.Lz4Compression(),
 		"gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(), "zstd": kgo.ZstdCompression()}
 	client, err := kgo.NewClient(kgo.SeedBrokers(bootstrap), kgo.RecordPartitioner(kgo.ManualPartitioner()),
@@ -90,20 +95,23 @@ func produce(bootstrap, topic, file string, partitions int, codec string) {
 	_, err = kadm.NewClient(client).CreateTopic(context.Background(), int32(partitions), 1,
 		map[string]*string{"retention.ms": &keep, "compression.type": &producer}, topic)
 	must(err)
-	in, err := os.Open(file)
-	must(err)
-	lines := bufio.NewScanner(in)
-	lines.Buffer(make([]byte, 1<<20), 64<<20)
 	start := time.UnixMilli(1767225600000)
 	i := 0
-	for lines.Scan() {
-		value := append([]byte(nil), lines.Bytes()...)
-		record := &kgo.Record{Topic: topic, Partition: int32(i % partitions), Value: value,
-			Timestamp: start.Add(time.Duration(7*i) * time.Millisecond)}
-		client.Produce(context.Background(), record, func(_ *kgo.Record, err error) { must(err) })
-		i++
+	for t := 0; t < times; t++ {
+		in, err := os.Open(file)
+		must(err)
+		lines := bufio.NewScanner(in)
+		lines.Buffer(make([]byte, 1<<20), 64<<20)
+		for lines.Scan() {
+			value := append([]byte(nil), lines.Bytes()...)
+			record := &kgo.Record{Topic: topic, Partition: int32(i % partitions), Value: value,
+				Timestamp: start.Add(time.Duration(7*i) * time.Millisecond)}
+			client.Produce(context.Background(), record, func(_ *kgo.Record, err error) { must(err) })
+			i++
+		}
+		must(lines.Err())
+		must(in.Close())
 	}
-	must(lines.Err())
 	must(client.Flush(context.Background()))
 	fmt.Printf("{\"topic\":%q,\"records\":%d}\n", topic, i)
 }

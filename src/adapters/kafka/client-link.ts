@@ -1,6 +1,7 @@
 /** One connection to a broker with promises on top: the session machine joined to the network and the clock. */
 import { asFailure, Failure } from "../../core/failure/failure.ts";
 import type { Connection, Net, TlsOptions } from "../../core/ports/net.ts";
+import type { Observer } from "../../core/ports/observer.ts";
 import type { Clock, Timer } from "../../core/time/clock.ts";
 import { BrokerSession, type ConnectionSettings, type ResponseMemory } from "./session/connection.ts";
 import type { BrokerAddress } from "./session/metadata-state.ts";
@@ -22,12 +23,16 @@ export interface RequestOptions {
 export interface LinkParts {
   readonly net: Net;
   readonly clock: Clock;
+  /** Told of connections and requests; absent: nobody watches. */
+  readonly observer?: Observer;
 }
 
 export interface LinkSettings extends ConnectionSettings {
   readonly address: BrokerAddress;
   readonly tls: TlsOptions | null;
   readonly dialTimeoutMs: number;
+  /** What the connection is for: "control", "fetch", ... */
+  readonly purpose: string;
 }
 
 export function cancelled(what: string): Failure {
@@ -45,6 +50,7 @@ export class BrokerLink {
   #lastUsed = 0;
   #onReady: () => void = () => {};
   #onEnd: (failure: Failure) => void = () => {};
+  #observer: Observer | null = null;
 
   private constructor(settings: LinkSettings, clock: Clock) {
     this.#settings = settings;
@@ -66,12 +72,29 @@ export class BrokerLink {
     const link = new BrokerLink(settings, parts.clock);
     try {
       await link.#dial(parts.net, signal);
+      link.#watch(parts.observer ?? null);
       return { link };
     } catch (e) {
       const failure = asFailure(e);
       link.#session.close(failure);
       return { failure, negotiated: link.#session.negotiated || link.#connection === null };
     }
+  }
+
+  /** From now on connection and requests are told to the observer. */
+  #watch(observer: Observer | null): void {
+    if (observer === null) return;
+    this.#observer = observer;
+    const address = this.at;
+    const { purpose, tls } = this.#settings;
+    observer.emit({ e: "connection.opened", address, purpose, tls: tls !== null });
+    this.#onEnd = (failure) =>
+      observer.emit({ e: "connection.closed", address, purpose, error: failure.code });
+  }
+
+  #told(api: ApiName, start: number, error: string | null): void {
+    const ms = this.#clock.monotonic() - start;
+    this.#observer?.emit({ e: "request.done", api, broker: this.at, ms, error });
   }
 
   async #dial(net: Net, signal: AbortSignal): Promise<void> {
@@ -144,6 +167,7 @@ export class BrokerLink {
         return;
       }
       let waiting = true;
+      const start = this.#clock.monotonic();
       const settle = () => {
         const was = waiting;
         waiting = false;
@@ -164,11 +188,15 @@ export class BrokerLink {
           memory,
           wanted: () => waiting,
           answered: (answer, bytes) => {
-            if (settle()) resolve({ body: answer, bytes });
-            else memory?.give(bytes);
+            if (settle()) {
+              this.#told(api, start, null);
+              resolve({ body: answer, bytes });
+            } else memory?.give(bytes);
           },
           failed: (failure) => {
-            if (settle()) reject(failure);
+            if (!settle()) return;
+            this.#told(api, start, failure.code);
+            reject(failure);
           },
         },
         this.#clock.monotonic(),

@@ -35,7 +35,7 @@ const DENIED: ReadonlyMap<number, Code> = new Map([
 ]);
 
 const DENIED_HINT: Partial<Record<Code, string>> = {
-  "kafka.topic_denied": "Grant READ and DESCRIBE on the topic to this user",
+  "kafka.topic_denied": "Grant READ and DESCRIBE on the topics of source.topics to the user that logs in",
   "kafka.group_denied": "Grant READ on the group to this user, or leave source.group out",
 };
 

@@ -7,6 +7,7 @@
  */
 import { asFailure, Failure } from "../../core/failure/failure.ts";
 import type { Net, TlsOptions } from "../../core/ports/net.ts";
+import type { Observer } from "../../core/ports/observer.ts";
 import type { Credentials, SaslCrypto, SaslMechanism } from "../../core/sasl/mechanism.ts";
 import { startSasl } from "../../core/sasl/start.ts";
 import type { Chance } from "../../core/time/chance.ts";
@@ -35,6 +36,8 @@ export interface ClientParts {
   readonly clock: Clock;
   readonly chance: Chance;
   readonly crypto: SaslCrypto;
+  /** Told of connections and requests. */
+  readonly observer?: Observer;
 }
 
 /** Cloud load balancers drop a silent connection after 240 s without a word; brokers close after 10 minutes. */
@@ -189,7 +192,7 @@ export class KafkaClient {
     const slot = this.#slots.get(key);
     if (slot !== undefined && this.#usable(slot, address)) return until(slot.opening, signal, `a connection`);
     slot?.link?.close("it was idle, or its broker has moved");
-    const opening = this.#dial(address);
+    const opening = this.#dial(address, key.slice(key.indexOf("/") + 1));
     const fresh: Slot = { address, opening, link: null };
     this.#slots.set(key, fresh);
     opening.then(
@@ -211,7 +214,7 @@ export class KafkaClient {
     return slot.link.failure === null && slot.link.idleMs < MAX_IDLE_MS;
   }
 
-  async #dial(address: BrokerAddress): Promise<BrokerLink> {
+  async #dial(address: BrokerAddress, purpose: string): Promise<BrokerLink> {
     const at = placeOf(address);
     const { bootstrap: _, sasl, version, ...rest } = this.#options;
     const { chance, crypto } = this.#parts;
@@ -220,6 +223,7 @@ export class KafkaClient {
       ...rest,
       address,
       at,
+      purpose,
       softwareName: "twg",
       softwareVersion: version,
       versionsCeiling: ceiling,

@@ -32,6 +32,7 @@ export function kafkaSettings(o: Resolved<KafkaSourceOptions>, version: string):
 function tlsOf(tls: Resolved<KafkaSourceOptions>["tls"]): KafkaSourceSettings["tls"] {
   if (tls === undefined || !tls.enabled) return null;
   return {
+    section: "source.tls",
     ...(tls.ca === undefined ? {} : { ca: tls.ca.reveal() }),
     ...(tls.cert === undefined ? {} : { cert: tls.cert.reveal() }),
     ...(tls.key === undefined ? {} : { key: tls.key.reveal() }),

@@ -81,12 +81,13 @@ function codeOf(e: unknown): string {
   return e instanceof Error && "code" in e && typeof e.code === "string" ? e.code : "";
 }
 
-function sortTls(code: string, message: string): Sorted | null {
+/** `section`: of the configuration, so that a hint names the setting to change. */
+function sortTls(code: string, message: string, section: string): Sorted | null {
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID") {
     return {
       code: "net.tls_name",
       text: `the server's certificate is for another name: ${message}`,
-      hint: "Dial a name that the certificate holds, or set server_name",
+      hint: `Dial a name that the certificate holds, or set ${section}.server_name`,
     };
   }
   if (CERT_DATES.has(code)) {
@@ -100,28 +101,28 @@ function sortTls(code: string, message: string): Sorted | null {
     return {
       code: "net.tls_untrusted",
       text: `the server's certificate is not trusted: ${message}`,
-      hint: "Set ca to the certificate of the authority that signed it",
+      hint: `Set ${section}.ca to the certificate of the authority that signed it`,
     };
   }
   if (CLIENT_CERT.test(message)) {
     return {
       code: "net.tls_client_cert",
       text: "the server refused the client certificate, or misses one",
-      hint: "Set cert and key to a pair that the server's authority signed",
+      hint: `Set ${section}.cert and ${section}.key to a pair that the server's authority signed`,
     };
   }
   if (PLAIN_PEER.test(message)) {
     return {
       code: "net.tls_handshake",
       text: "the server's answer is not TLS",
-      hint: "The port speaks plain text: use the TLS port, or turn tls off",
+      hint: `The port speaks plain text: use the TLS port, or turn ${section} off`,
     };
   }
   if (MATERIAL.test(message) || MATERIAL.test(code)) {
     return {
       code: "net.tls_material",
       text: `the configured ca, cert or key can't be used: ${message}`,
-      hint: "They must be PEM, and key must belong to cert",
+      hint: `In ${section}: they must be PEM, and key must belong to cert`,
     };
   }
   if (code === "EPROTO" || code.startsWith("ERR_SSL") || code.startsWith("ERR_BORINGSSL")) {
@@ -134,13 +135,19 @@ function sortTls(code: string, message: string): Sorted | null {
   return null;
 }
 
-/** `during` says what was being done: "connect", "TLS handshake", "read". */
-export function netFailure(e: unknown, host: string, port: number, during: string): Failure {
+/** `during` says what was being done: "connect", "TLS handshake", "read". `section`: see TlsOptions. */
+export function netFailure(
+  e: unknown,
+  host: string,
+  port: number,
+  during: string,
+  section: string = "tls",
+): Failure {
   if (e instanceof Failure) return e;
   const code = codeOf(e);
   const message = e instanceof Error ? e.message : String(e);
   const at = place(host, port);
-  const tls = sortTls(code, message);
+  const tls = sortTls(code, message, section);
   if (tls !== null) return new Failure(tls.code, `${at}: ${tls.text}`, { at, hint: tls.hint, cause: e });
   const errno = ERRNO[ERRNO_ALIAS[code] ?? code];
   if (errno === undefined) {
@@ -149,7 +156,7 @@ export function netFailure(e: unknown, host: string, port: number, during: strin
   if (errno.code === "net.closed" && during === "TLS handshake") {
     return new Failure("net.closed", `${at}: the server hung up during the TLS handshake`, {
       at,
-      hint: "The port may speak plain text: use the TLS port, or turn tls off",
+      hint: `The port may speak plain text: use the TLS port, or turn ${section} off`,
       cause: e,
     });
   }

@@ -77,7 +77,7 @@ export function createNet(clock: Clock, resolve: Resolve = systemResolve): Net {
             clock,
           );
         } catch (e) {
-          const f = netFailure(e, host, port, "connect");
+          const f = netFailure(e, host, port, "connect", tls?.section);
           if (signal.aborted) throw f;
           failure = moreTelling(failure, f);
         }

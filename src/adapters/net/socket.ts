@@ -91,6 +91,7 @@ class SocketConnection implements Connection {
 /** Resolves once bytes can flow (with TLS: verified). Rejects with a Failure. After that `events` gets every byte and one close. */
 export function openSocket(attempt: Attempt, events: ConnectionEvents, clock: Clock): Promise<Connection> {
   const { host, port } = attempt;
+  const section = attempt.tls?.section;
   return new Promise((resolve, reject) => {
     let state: "opening" | "open" | "closed" = "opening";
     let connection: SocketConnection | null = null;
@@ -105,7 +106,7 @@ export function openSocket(attempt: Attempt, events: ConnectionEvents, clock: Cl
       if (state !== "opening") return;
       state = "closed";
       settle();
-      reject(netFailure(e, host, port, during));
+      reject(netFailure(e, host, port, during, section));
     };
     const onAbort = () => {
       fail(cancelled(host, port));
@@ -139,7 +140,7 @@ export function openSocket(attempt: Attempt, events: ConnectionEvents, clock: Cl
       state = "closed";
       if (connection.closed) return;
       connection.closed = true;
-      events.close(e === null || e === undefined ? null : netFailure(e, host, port, "read"));
+      events.close(e === null || e === undefined ? null : netFailure(e, host, port, "read", section));
     };
 
     Bun.connect({

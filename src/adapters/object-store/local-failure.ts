@@ -72,5 +72,6 @@ export function storeFailure(e: unknown, doing: string, path: string): Failure {
     });
   }
   const text = e instanceof Error ? e.message : String(e);
-  return new Failure("store.io", `cannot ${doing}: ${text}`, { at: path, cause: e });
+  const hint = "Look at the disk, and at the sink's `path`";
+  return new Failure("store.io", `cannot ${doing}: ${text}`, { at: path, hint, cause: e });
 }

@@ -148,7 +148,8 @@ export class Committer {
     const { id, rows, bytes, targets } = w.intent;
     const ms = this.#p.clock.monotonic() - w.submittedAt;
     const step = { sink: this.#p.sink, id, rows, bytes, files: targets.length, ms };
-    this.#p.observer.emit(e === "set.covered" ? { e, ...step, endToEndMs: ms } : { e, ...step });
+    const endToEndMs = Math.max(0, this.#p.clock.now() - w.set.openedAt);
+    this.#p.observer.emit(e === "set.covered" ? { e, ...step, endToEndMs } : { e, ...step });
   }
 
   async #retrying<T>(fn: () => Promise<T>): Promise<T> {

@@ -137,6 +137,8 @@ type SinkEvent =
   | { readonly e: "sink.troubled"; readonly sink: string; readonly failure: FailureWire }
   | { readonly e: "sink.recovered"; readonly sink: string; readonly ms: number }
   | { readonly e: "coverage.healthy" }
+  /** An owner of whom this machine knows nothing is given the lease time to show that it lives. */
+  | { readonly e: "coverage.waiting"; readonly owner: string; readonly ms: number }
   | { readonly e: "coverage.troubled"; readonly failure: FailureWire }
   | { readonly e: "coverage.fenced"; readonly failure: FailureWire };
 
@@ -274,6 +276,10 @@ export const EVENTS: { readonly [K in EventName]: EventRow<K> } = {
   "sink.troubled": { level: "warn", text: (e) => `${e.sink}: ${failureText(e.failure)}` },
   "sink.recovered": { level: "info", text: (e) => `${e.sink}: works again after ${formatDuration(e.ms)}` },
   "coverage.healthy": { level: "debug", text: () => "coverage store works" },
+  "coverage.waiting": {
+    level: "warn",
+    text: (e) => `waiting up to ${formatDuration(e.ms)} to see whether the former owner lives: ${e.owner}`,
+  },
   "coverage.troubled": { level: "warn", text: (e) => `coverage store: ${failureText(e.failure)}` },
   "coverage.fenced": { level: "error", text: (e) => `another process took over: ${failureText(e.failure)}` },
 

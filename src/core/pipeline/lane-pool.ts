@@ -4,7 +4,7 @@
  * Epochs: every reset of a lane raises its epoch. A set sealed before the lane saw the reset carries an older
  * epoch and is void, since its streams were moved back meanwhile.
  */
-import { Failure, type FailureWire, fromWire } from "../failure/failure.ts";
+import { asFailure, Failure, type FailureWire, fromWire } from "../failure/failure.ts";
 import type { FromLane, LaneCounts, LanePort, LaneStream, SealedSet } from "../ports/lane.ts";
 import type { FrameBundle } from "../records/frame.ts";
 
@@ -12,6 +12,7 @@ import type { FrameBundle } from "../records/frame.ts";
 const MAX_DEATHS = 5;
 
 export interface LanePoolEvents {
+  ready(lane: number): void;
   consumed(lane: number, buffer: ArrayBuffer, bytes: number, counts: LaneCounts): void;
   sealed(set: SealedSet): void;
   /** A set of an older epoch: its staged files are to be discarded. */
@@ -92,7 +93,13 @@ export class LanePool {
   #listen(lane: number): void {
     const port = this.#slot(lane).port;
     port.onMessage((message) => {
-      if (!this.#stopped && this.#slot(lane).port === port) this.#on(lane, message);
+      if (this.#stopped || this.#slot(lane).port !== port) return;
+      try {
+        this.#on(lane, message);
+      } catch (e) {
+        // A receipt that breaks the order of positions: nothing on this stack could say so.
+        this.#events.hopeless(asFailure(e));
+      }
     });
   }
 
@@ -100,7 +107,7 @@ export class LanePool {
     const slot = this.#slot(lane);
     switch (m.t) {
       case "ready":
-        return;
+        return this.#events.ready(lane);
       case "consumed":
         return this.#events.consumed(lane, m.buffer, m.bytes, m.counts);
       case "sealed":

@@ -51,6 +51,7 @@ export class Lane {
   readonly #spans = new SpanSet();
   /** Id of the open set; null: none is open. */
   #setId: string | null = null;
+  #openedAt = 0;
   #epoch = 0;
   #timer: Timer | null = null;
   #running = false;
@@ -209,6 +210,7 @@ export class Lane {
     if (this.#setId === null) {
       this.#setId = this.#o.newSetId();
       this.#o.writer.open(this.#setId);
+      this.#openedAt = batch.ingestTs;
     }
     if (batch.rows > 0) this.#o.writer.write(batch);
     this.#writeMs += this.#o.clock.monotonic() - t;
@@ -225,6 +227,8 @@ export class Lane {
       return;
     }
     const spans = this.#spans.take();
+    const openedAt = this.#openedAt;
+    const start = this.#o.clock.monotonic();
     const files = await this.#retrying(() => this.#o.writer.seal(spans));
     this.#clearSet();
     const { targets, rows, bytes } = files;
@@ -236,6 +240,8 @@ export class Lane {
       spans,
       rows,
       bytes,
+      openedAt,
+      sealMs: this.#o.clock.monotonic() - start,
       reason,
     };
     this.#o.post({ t: "sealed", set });

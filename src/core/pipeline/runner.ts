@@ -75,9 +75,13 @@ export class Runner implements SourceHost, CommitListener {
   /** Rows of sets that were handed to the committer. */
   readonly #underWay = new Map<string, number>();
   readonly #restarting = new Set<number>();
+  /** Since when the sink has been in trouble; null: it is not. */
+  #troubledAt: number | null = null;
   /** Streams whose commit an earlier run left behind what is durable, until the source knows them. */
   readonly #behind = new Set<number>();
   readonly #broken = new Map<number, { position: bigint; times: number }>();
+  /** Something went to a lane since the lanes were last told to seal what they hold. */
+  #unrolled = false;
 
   constructor(options: RunnerOptions, parts: RunnerParts) {
     this.#o = options;
@@ -99,6 +103,7 @@ export class Runner implements SourceHost, CommitListener {
         this.#settle = { resolve, reject };
       });
       this.#pool = new LanePool(this.#o.lanes, this.#p.spawnLane, {
+        ready: (lane) => this.#p.observer.emit({ e: "lane.started", lane }),
         consumed: (lane, buffer, bytes, counts) => this.#onConsumed(lane, buffer, bytes, counts),
         sealed: (set) => this.#onSealed(set),
         void: (set) => this.#committer.discard(set),
@@ -191,6 +196,7 @@ export class Runner implements SourceHost, CommitListener {
     this.#p.admission.delivered(lane, held);
     this.#lanes().deliver(lane, bundle);
     this.#p.observer.emit({ e: "bundle.delivered", lane, bytes: held, parts });
+    this.#unrolled = true;
     this.#checkCaughtUp();
   }
 
@@ -212,11 +218,13 @@ export class Runner implements SourceHost, CommitListener {
   async lost(stream: number, from: bigint, next: bigint, reason: "retention" | "truncated"): Promise<void> {
     const { key, id } = this.#table.get(stream);
     await this.#p.coverage.recordLost([{ stream: key, from, next, reason }]);
-    this.#p.ledger.lose(stream, from, next);
     const { topic, partition } = id;
     this.#p.observer.emit({ e: "records.lost", topic, partition, from, next, reason });
+    // Moved while that was written, or about to be: from where it goes on, it will come here again if it must.
+    if (this.#restarts(stream) || this.#p.ledger.state(stream).delivered !== from) return;
+    this.#p.ledger.lose(stream, from, next);
     const attempt = this.#p.ledger.rewind(stream, next);
-    this.#move(stream, next, attempt);
+    this.#move(stream, next, attempt, `records were lost at the source (${reason})`);
   }
 
   // ---- CommitListener
@@ -268,17 +276,17 @@ export class Runner implements SourceHost, CommitListener {
     if (this.#finished) return;
     void this.#p.hook?.("sealed");
     this.#p.ledger.seal(set.spans);
-    const { id, rows, bytes, reason } = set;
+    const { id, rows, bytes, reason, sealMs: ms } = set;
     const files = set.targets.length;
-    this.#p.observer.emit({ e: "set.sealed", sink: this.#o.sink, id, rows, bytes, files, ms: 0, reason });
+    this.#p.observer.emit({ e: "set.sealed", sink: this.#o.sink, id, rows, bytes, files, ms, reason });
     const authorities: Authority[] = this.#table.authorities(set.spans);
     this.#underWay.set(id, rows);
     this.#committer.submit(set, authorities);
   }
 
   #onBroken(stream: number, before: number, position: bigint, failure: Failure): void {
-    // The stream was moved after the lane had read this.
-    if (!this.#p.ledger.current(stream, before)) return;
+    // The stream was moved after the lane had read this, or is about to be taken back to what is covered.
+    if (!this.#p.ledger.current(stream, before) || this.#restarts(stream)) return;
     const seen = this.#broken.get(stream);
     const times = seen?.position === position ? seen.times + 1 : 1;
     this.#broken.set(stream, { position, times });
@@ -286,13 +294,19 @@ export class Runner implements SourceHost, CommitListener {
     if (times > MAX_BROKEN) return this.#sourceFailed(failure);
     this.troubled(failure);
     const attempt = this.#p.ledger.rewind(stream, position);
-    this.#move(stream, position, attempt);
+    this.#move(stream, position, attempt, failure.message);
   }
 
   #onSink(failure: FailureWire | null): void {
     const sink = this.#o.sink;
-    if (failure === null) this.#p.observer.emit({ e: "sink.recovered", sink, ms: 0 });
-    else this.#p.observer.emit({ e: "sink.troubled", sink, failure });
+    const now = this.#p.clock.monotonic();
+    if (failure === null) {
+      this.#p.observer.emit({ e: "sink.recovered", sink, ms: now - (this.#troubledAt ?? now) });
+      this.#troubledAt = null;
+      return;
+    }
+    this.#troubledAt ??= now;
+    this.#p.observer.emit({ e: "sink.troubled", sink, failure });
   }
 
   #onDied(lane: number, failure: Failure, restarts: number): void {
@@ -331,8 +345,14 @@ export class Runner implements SourceHost, CommitListener {
     }
   }
 
-  #move(stream: number, position: bigint, attempt: number): void {
+  #restarts(stream: number): boolean {
+    return this.#restarting.has(this.#table.get(stream).lane);
+  }
+
+  #move(stream: number, position: bigint, attempt: number, why: string): void {
     const s = this.#table.get(stream);
+    const { topic, partition } = s.id;
+    this.#p.observer.emit({ e: "stream.rewound", topic, partition, position, attempt, why });
     const moved: LaneStream = { ...s.laneStream, position, attempt };
     this.#table.moved(stream, moved);
     this.#lanes().place(s.lane, [moved]);
@@ -343,7 +363,12 @@ export class Runner implements SourceHost, CommitListener {
 
   #checkCaughtUp(): void {
     if (!this.#o.untilCaughtUp || this.#reason !== null) return;
-    if (this.#table.delivered(this.#p.ledger)) this.drain("caught up with what was there at the start");
+    if (this.#table.reached("committed")) return this.drain("caught up with what was there at the start");
+    if (!this.#unrolled || !this.#table.reached("delivered")) return;
+    // Lanes seal at once instead of at their interval. Not yet a drain: should one of them die now, or find bytes
+    // that it cannot read, they are fetched again and come by here once more.
+    this.#unrolled = false;
+    void this.#lanes().roll("drain");
   }
 
   async #drainBounded(): Promise<void> {
@@ -400,7 +425,10 @@ export class Runner implements SourceHost, CommitListener {
   #beat(): void {
     this.#heartbeat = this.#p.clock.after(this.#o.heartbeatMs, () => {
       this.#p.coverage.heartbeat().then(
-        () => this.#afterBeat(),
+        () => {
+          this.#p.observer.emit({ e: "coverage.healthy" });
+          this.#afterBeat();
+        },
         (e) => {
           this.#p.observer.emit({ e: "coverage.troubled", failure: toWire(asFailure(e)) });
           this.#afterBeat();

@@ -135,9 +135,9 @@ export class StreamTable {
     });
   }
 
-  /** True once everything that was there when the streams were found has gone to a lane. */
-  delivered(ledger: Ledger): boolean {
-    return this.#streams.every((s, stream) => ledger.state(stream).delivered >= s.latest);
+  /** True once everything that was there when the streams were found has gone to a lane, or is covered. */
+  reached(how: "delivered" | "committed"): boolean {
+    return this.#streams.every((s, stream) => this.#p.ledger.state(stream)[how] >= s.latest);
   }
 
   #add(n: Named, claim: Claim, lost: LostRange[], origins: Origin[]): Begun {

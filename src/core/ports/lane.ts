@@ -26,6 +26,9 @@ export interface SealedSet {
   readonly spans: readonly Span[];
   readonly rows: number;
   readonly bytes: number;
+  /** Wall time at which its oldest bytes arrived, ms, and how long closing its files took, ms. */
+  readonly openedAt: number;
+  readonly sealMs: number;
   /** Why it was closed. */
   readonly reason: "bytes" | "interval" | "drain" | "revoke";
 }

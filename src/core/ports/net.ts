@@ -6,6 +6,8 @@ export interface TlsOptions {
   readonly key?: string;
   /** Name to verify and to send as SNI; default: the host dialled. */
   readonly serverName?: string;
+  /** Section of the configuration that all this comes from, for messages; default `tls`. */
+  readonly section?: string;
 }
 
 export interface DialOptions {

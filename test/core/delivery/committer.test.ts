@@ -97,7 +97,18 @@ function set(id: string, files: number, from = 0n): SealedSet {
     rows: 1,
   }));
   const spans = [{ stream: S, from, next: from + 10n }];
-  return { id, lane: 1, epoch: 0, targets, spans, rows: files, bytes: files, reason: "bytes" };
+  return {
+    id,
+    lane: 1,
+    epoch: 0,
+    openedAt: 0,
+    sealMs: 0,
+    targets,
+    spans,
+    rows: files,
+    bytes: files,
+    reason: "bytes",
+  };
 }
 
 const submit = (s: SealedSet): void =>

@@ -40,6 +40,8 @@ const LINES: { readonly [K in EventName]: string } = {
   "sink.troubled": `warn raw: ${CANCELLED}`,
   "sink.recovered": "info raw: works again after 5.0 s",
   "coverage.healthy": "debug coverage store works",
+  "coverage.waiting":
+    "warn waiting up to 15.0 s to see whether the former owner lives: pid 7 on other",
   "coverage.troubled": `warn coverage store: ${CANCELLED}`,
   "coverage.fenced": `error another process took over: ${CANCELLED}`,
   "stall.detected": "warn no progress for 1 m 1 s with a lag of 5.00k and 1.00 KiB in flight",

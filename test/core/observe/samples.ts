@@ -77,6 +77,7 @@ export const SAMPLES: { readonly [K in EventName]: EventOf<K> } = {
   "sink.troubled": { e: "sink.troubled", sink: "raw", failure },
   "sink.recovered": { e: "sink.recovered", sink: "raw", ms: 5000 },
   "coverage.healthy": { e: "coverage.healthy" },
+  "coverage.waiting": { e: "coverage.waiting", owner: "pid 7 on other", ms: 15_000 },
   "coverage.troubled": { e: "coverage.troubled", failure },
   "coverage.fenced": { e: "coverage.fenced", failure },
   "stall.detected": { e: "stall.detected", ...stall },

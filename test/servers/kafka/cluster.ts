@@ -154,16 +154,23 @@ export async function killNode(folder: string, id: number): Promise<void> {
   await endProcess(process, 5000);
 }
 
-/** Brings a killed node back, on its old ports and data, and waits until it serves. */
-export async function upNode(folder: string, id: number): Promise<void> {
-  const cluster = existing(folder);
-  const node = cluster.nodes.find((n) => n.id === id);
-  if (node === undefined) throw new Error(`there is no node ${id}`);
-  const process = cluster.processes[id];
-  if (process !== undefined && isAlive(process)) return;
-  const next = launched(cluster, folder, node);
-  saveCluster(folder, next);
-  await ready(next, folder, node);
+/**
+ * Brings killed nodes back, on their old ports and data, and waits until they serve. Several at a time where no
+ * quorum is left: none of them would serve alone.
+ */
+export async function upNodes(folder: string, ids: readonly number[]): Promise<void> {
+  let cluster = existing(folder);
+  const begun: Node[] = [];
+  for (const id of ids) {
+    const node = cluster.nodes.find((n) => n.id === id);
+    if (node === undefined) throw new Error(`there is no node ${id}`);
+    const process = cluster.processes[id];
+    if (process !== undefined && isAlive(process)) continue;
+    cluster = launched(cluster, folder, node);
+    saveCluster(folder, cluster);
+    begun.push(node);
+  }
+  for (const node of begun) await ready(cluster, folder, node);
 }
 
 export async function stopCluster(folder: string): Promise<void> {

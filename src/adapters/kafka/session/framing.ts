@@ -87,14 +87,14 @@ export class ResponseFramer {
     if (text === "HTTP") {
       return new Failure("kafka.not_kafka", `${at} answers with HTTP`, {
         at,
-        hint: "A web server listens there: check host and port of bootstrap",
+        hint: "A web server listens there: check source.bootstrap",
       });
     }
     if (printable || size < MIN_RESPONSE_BYTES) {
       const seen = printable ? `the text "${text}"` : `a response size of ${size}`;
       return new Failure("kafka.not_kafka", `${at} answers with ${seen}`, {
         at,
-        hint: "Another service listens there: check host and port of bootstrap",
+        hint: "Another service listens there: check source.bootstrap",
       });
     }
     return new Failure(

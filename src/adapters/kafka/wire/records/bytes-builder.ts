@@ -2,11 +2,19 @@
 import type { BytesColumn } from "../../../../core/records/raw-batch.ts";
 
 const FIRST_BYTES = 1 << 16;
-/** A buffer above this is given up at reset: one huge record must not be paid for ever. */
+/** Buffers above these are given up at reset: one huge record must not be paid for ever. */
 const KEPT_BYTES = 1 << 24;
+const KEPT_ROWS = 1 << 20;
 
 function grownTo(need: number, have: number): number {
   return Math.max(need, have * 2);
+}
+
+/** No row from `row` on is null. */
+export function clearNulls(validity: Uint8Array, row: number): void {
+  const byte = row >>> 3;
+  if (byte < validity.length) validity[byte]! |= 0xff << (row & 7);
+  validity.fill(0xff, byte + 1);
 }
 
 export class BytesBuilder {
@@ -17,8 +25,10 @@ export class BytesBuilder {
   nullCount = 0;
   /** Bytes of `data` in use. */
   length = 0;
+  readonly #firstRows: number;
 
   constructor(rows: number) {
+    this.#firstRows = rows;
     this.offsets = new Int32Array(rows + 1);
     this.validity = new Uint8Array((rows + 7) >>> 3).fill(0xff);
   }
@@ -28,11 +38,15 @@ export class BytesBuilder {
     this.nullCount = 0;
     this.length = 0;
     if (this.data.length > KEPT_BYTES) this.data = new Uint8Array(FIRST_BYTES);
+    if (this.offsets.length > KEPT_ROWS) {
+      this.offsets = new Int32Array(this.#firstRows + 1);
+      this.validity = new Uint8Array((this.#firstRows + 7) >>> 3).fill(0xff);
+    }
   }
 
-  /** Back to `rows` rows of `length` bytes with `nullCount` nulls, out of `used` rows. */
-  rollback(rows: number, length: number, nullCount: number, used: number): void {
-    for (let i = rows; i < used; i++) this.validity[i >>> 3]! |= 1 << (i & 7);
+  /** Back to `rows` rows of `length` bytes with `nullCount` nulls. */
+  rollback(rows: number, length: number, nullCount: number): void {
+    clearNulls(this.validity, rows);
     this.length = length;
     this.nullCount = nullCount;
   }

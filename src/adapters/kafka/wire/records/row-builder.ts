@@ -7,7 +7,7 @@
 import { Output } from "../../../../core/compression/output.ts";
 import type { RawBatch } from "../../../../core/records/raw-batch.ts";
 import { type StreamId, streamKey } from "../../../../core/records/stream.ts";
-import { BytesBuilder } from "./bytes-builder.ts";
+import { BytesBuilder, clearNulls } from "./bytes-builder.ts";
 import { RunsBuilder } from "./runs-builder.ts";
 
 /** A value buffer above this is given up at reset. */
@@ -125,10 +125,11 @@ export class RowBuilder {
   /** Forgets the rows behind the mark: a batch that breaks is handed out whole or not at all. */
   rollback(): void {
     const m = this.#mark;
-    this.key.rollback(m.rows, m.keyLength, m.keyNulls, this.rows + 1);
-    this.headerKeys.rollback(m.headers, m.headerKeyLength, 0, this.headers + 1);
-    this.headerValues.rollback(m.headers, m.headerValueLength, m.headerValueNulls, this.headers + 1);
-    for (let i = m.rows; i <= this.rows; i++) this.valueValidity[i >>> 3]! |= 1 << (i & 7);
+    // The loop that broke keeps its row to itself, so every row behind the mark may have left something.
+    this.key.rollback(m.rows, m.keyLength, m.keyNulls);
+    this.headerKeys.rollback(m.headers, m.headerKeyLength, 0);
+    this.headerValues.rollback(m.headers, m.headerValueLength, m.headerValueNulls);
+    clearNulls(this.valueValidity, m.rows);
     this.rows = m.rows;
     this.valueLength = m.valueLength;
     this.valueNulls = m.valueNulls;

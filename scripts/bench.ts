@@ -1,0 +1,130 @@
+/**
+ * Benchmarks beside their peers.
+ *
+ *   bun run bench [NAME...] [--small] [--bootstrap HOST:PORT] [--peer FILE] [--binary FILE] [--rounds N] [--json]
+ *
+ * With --json one object a line: {bench, subject, peer, unit, value, peer_value, ratio, hash, n, cpu_per_million,
+ * peer_cpu_per_million, ...}. --small takes seconds in total and proves that everything still runs, nothing else.
+ * Without --bootstrap the broker of TWG_REAL_KAFKA is used if the test runner started one, else this project's own.
+ * What each figure means: docs/benchmarks.md.
+ */
+import { existsSync } from "node:fs";
+import { parseArgs } from "node:util";
+import type { Bench, BenchOptions, Figure } from "../bench/figure.ts";
+import { kafkaParquet, memory } from "../bench/kafka-parquet.ts";
+import { decodeRecords, parquetWrite } from "../bench/lane-work.ts";
+import { runProcess } from "../bench/process.ts";
+import { rawConsume } from "../bench/raw-consume.ts";
+import { startup } from "../bench/startup.ts";
+
+const BENCHES: Readonly<Record<string, Bench>> = {
+  "decode-records": decodeRecords,
+  "parquet-write": parquetWrite,
+  "lane-host": laneHost,
+  startup,
+  "raw-consume": rawConsume,
+  "kafka-parquet": kafkaParquet,
+  memory,
+};
+
+const { values: flags, positionals } = parseArgs({
+  options: {
+    small: { type: "boolean", default: false },
+    bootstrap: { type: "string" },
+    peer: { type: "string" },
+    binary: { type: "string" },
+    rounds: { type: "string" },
+    json: { type: "boolean", default: false },
+  },
+  allowPositionals: true,
+});
+const say = (text: string) => void process.stderr.write(`${text}\n`);
+
+/** It measures itself; its lines come through. */
+async function* laneHost(o: BenchOptions): AsyncGenerator<Figure> {
+  const { stdout } = await runProcess([
+    process.execPath,
+    "bench/lane-host.ts",
+    "--json",
+    ...(o.small ? ["--small"] : []),
+  ]);
+  for (const line of stdout.trim().split("\n")) {
+    yield { ...(JSON.parse(line) as Figure), cpu_per_million: null, peer_cpu_per_million: null };
+  }
+}
+
+const PEER = ".cache/bench/franz-go";
+
+/** The franz-go peer, built once; null if that cannot be. */
+async function peerOf(): Promise<string | null> {
+  if (flags.peer !== undefined) return flags.peer;
+  if (existsSync(PEER)) return PEER;
+  if (Bun.which("go") === null) {
+    say("SKIP franz-go: there is no Go here, so figures have no peer");
+    return null;
+  }
+  try {
+    await runProcess(["bench/peers/franz-go/build.sh", `${process.cwd()}/${PEER}`]);
+    return PEER;
+  } catch (e) {
+    say(`SKIP franz-go: it does not build, so figures have no peer: ${String(e).slice(0, 500)}`);
+    return null;
+  }
+}
+
+/** The first plain listener of the brokers that the test runner started. */
+function served(): string | null {
+  const brokers = JSON.parse(process.env["TWG_REAL_KAFKA"] ?? "{}") as Record<
+    string,
+    { plain?: readonly string[] }
+  >;
+  return Object.values(brokers)[0]?.plain?.[0] ?? null;
+}
+
+function twgOf(): readonly string[] {
+  const binary = flags.binary ?? process.env["TWG_BINARY"] ?? "dist/twg";
+  if (existsSync(binary)) return [binary];
+  say(`there is no ${binary}: twg is run from its source, which starts slower`);
+  return [process.execPath, "src/main.ts"];
+}
+
+const NEED_BROKER = new Set(["raw-consume", "kafka-parquet", "memory"]);
+
+async function run(): Promise<void> {
+  const names = positionals.length > 0 ? positionals : Object.keys(BENCHES);
+  for (const name of names) {
+    if (BENCHES[name] === undefined)
+      throw new Error(`no bench ${name}; there are ${Object.keys(BENCHES).join(", ")}`);
+  }
+  const options: BenchOptions = {
+    small: flags.small,
+    bootstrap: flags.bootstrap ?? served(),
+    peer: names.some((n) => NEED_BROKER.has(n)) ? await peerOf() : null,
+    twg: twgOf(),
+    rounds: Number(flags.rounds ?? (flags.small ? 1 : 5)),
+    say,
+  };
+  for (const name of names) {
+    for await (const figure of BENCHES[name]!(options)) print(figure);
+  }
+}
+
+function print(f: Figure): void {
+  if (flags.json) {
+    console.log(JSON.stringify(f));
+    return;
+  }
+  const peer = f.peer === null ? "no peer" : `${f.peer_value} (${f.peer}), ratio ${f.ratio}`;
+  const cpu =
+    f.cpu_per_million === null
+      ? ""
+      : `; CPU-s per million ${f.cpu_per_million} against ${f.peer_cpu_per_million}`;
+  console.log(`${f.bench}: ${f.value} ${f.unit}, ${peer}${cpu}`);
+}
+
+try {
+  await run();
+} catch (e) {
+  say(e instanceof Error ? e.message : String(e));
+  process.exit(1);
+}

@@ -1,0 +1,70 @@
+/**
+ * Damaged bytes into every parser: each case must end in success or a coded Failure, in bounded time and memory.
+ *   bun run fuzz [--target records|compression|bytes|scan|protocol|all] [--cases N] [--seed S] [--json]
+ *                [--hang-ms MS] [--max-mb MB]
+ * N cases of each target. Last line with --json: {target, cases, crashes, hangs, ...}. A complaint names the case;
+ * `--seed CASE --cases 1 --raw-seed` runs just that one again.
+ */
+import { parseArgs } from "node:util";
+import { type Campaign, campaign } from "./fuzz/campaign.ts";
+import { TARGETS, targetNamed } from "./fuzz/table.ts";
+
+const { values: flags } = parseArgs({
+  options: {
+    target: { type: "string", default: "all" },
+    cases: { type: "string", default: "100000" },
+    seed: { type: "string", default: "1" },
+    "raw-seed": { type: "boolean", default: false },
+    "hang-ms": { type: "string", default: "10000" },
+    "max-mb": { type: "string", default: "1000" },
+    json: { type: "boolean", default: false },
+  },
+});
+
+/** Case numbers of neighbouring seeds do not overlap for runs below this. */
+const SEED_STRIDE = 100_000_007;
+
+function whole(name: "cases" | "seed" | "hang-ms" | "max-mb"): number {
+  const value = Number(flags[name]);
+  if (Number.isSafeInteger(value) && value >= 0) return value;
+  console.error(`--${name} takes a whole number, not ${flags[name]}`);
+  process.exit(2);
+}
+
+const names = flags.target === "all" ? TARGETS.map((t) => t.name) : [flags.target];
+if (names.some((name) => targetNamed(name) === null)) {
+  console.error(
+    `--target is one of ${[...TARGETS.map((t) => t.name), "all"].join(", ")}, not ${flags.target}`,
+  );
+  process.exit(2);
+}
+
+const seed = whole("seed");
+const cases = whole("cases");
+const results: Campaign[] = [];
+for (const target of names) {
+  const result = await campaign({
+    target,
+    first: flags["raw-seed"] ? seed : seed * SEED_STRIDE,
+    cases,
+    hangMs: whole("hang-ms"),
+    maxMb: whole("max-mb"),
+    complain: (line) => console.error(line),
+  });
+  results.push(result);
+  if (flags.json) console.log(JSON.stringify(result));
+}
+
+const sum = (field: "cases" | "crashes" | "hangs" | "refused"): number =>
+  results.reduce((total, r) => total + r[field], 0);
+const total: Campaign = {
+  target: flags.target,
+  cases: sum("cases"),
+  crashes: sum("crashes"),
+  hangs: sum("hangs"),
+  refused: sum("refused"),
+  peakMb: Math.max(0, ...results.map((r) => r.peakMb)),
+};
+if (!flags.json) console.table(results);
+else if (flags.target === "all") console.log(JSON.stringify(total));
+process.exit(total.crashes + total.hangs === 0 ? 0 : 1);

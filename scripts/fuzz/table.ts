@@ -1,0 +1,20 @@
+/** The targets of the fuzzer. A new one is a module beside and a line here. */
+import { fuzzProtocol } from "../../test/hostile/protocol-target.ts";
+import { bytesTarget } from "./bytes-target.ts";
+import { canaryTarget } from "./canary-target.ts";
+import { compressionTarget } from "./compression-target.ts";
+import { recordsTarget } from "./records-target.ts";
+import { scanTarget } from "./scan-target.ts";
+import type { FuzzTarget } from "./target.ts";
+
+export const TARGETS: readonly FuzzTarget[] = [
+  recordsTarget,
+  compressionTarget,
+  bytesTarget,
+  scanTarget,
+  { name: "protocol", run: fuzzProtocol },
+];
+
+export function targetNamed(name: string): FuzzTarget | null {
+  return [...TARGETS, canaryTarget].find((t) => t.name === name) ?? null;
+}
