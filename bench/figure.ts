@@ -54,6 +54,12 @@ export function median(values: readonly number[]): number {
   return sorted[sorted.length >> 1] ?? Number.NaN;
 }
 
+/** The same of what was seen at all. */
+export function medianSeen(values: readonly (number | null)[]): number | null {
+  const seen = values.filter((v) => v !== null);
+  return seen.length === 0 ? null : median(seen);
+}
+
 export const round = (n: number): number => Number(n.toPrecision(4));
 
 export const ratioOf = (value: number, peer: number | null): number | null =>

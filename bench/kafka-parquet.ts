@@ -4,7 +4,16 @@ import { libduckdbPath } from "../src/adapters/duckdb/embedded.ts";
 import { loadNative } from "../src/adapters/duckdb/native.ts";
 import { zstdBound } from "../src/core/compression/codec.ts";
 import { order } from "../test/brokers/kafka/orders.ts";
-import { type BenchOptions, cpuSeconds, type Figure, inTurn, median, ratioOf, round } from "./figure.ts";
+import {
+  type BenchOptions,
+  cpuSeconds,
+  type Figure,
+  inTurn,
+  median,
+  medianSeen,
+  ratioOf,
+  round,
+} from "./figure.ts";
 import { land } from "./landing.ts";
 import { type Consumed, lastLine, runProcess } from "./process.ts";
 import { FIRST_TIMESTAMP, MS_PER_RECORD, PARTITIONS, topicOf } from "./topics.ts";
@@ -41,7 +50,7 @@ export async function* kafkaParquet(o: BenchOptions): AsyncGenerator<Figure> {
       cpu_per_million: round(median(runs.subject.map((r) => (r.ran.cpu / records) * 1e6))),
       peer_cpu_per_million: round(median(runs.peer)),
       file_bytes: first.fileBytes,
-      rss_mb: median(runs.subject.map((r) => r.ran.rssMb)),
+      rss_mb: medianSeen(runs.subject.map((r) => r.ran.rssMb)),
     };
   } finally {
     await topic.release();
@@ -80,8 +89,9 @@ export async function* memory(o: BenchOptions): AsyncGenerator<Figure> {
       () => land(o, topic, { start, hashed: false }),
     );
     if (runs.subject.some((r) => r.rows !== long)) throw new Error("memory: not every record landed");
-    const value = median(runs.subject.map((r) => r.ran.rssMb));
-    const peer = median(runs.peer.map((r) => r.ran.rssMb));
+    const value = medianSeen(runs.subject.map((r) => r.ran.rssMb));
+    const peer = medianSeen(runs.peer.map((r) => r.ran.rssMb));
+    if (value === null) throw new Error("memory: the process could not be looked at");
     yield {
       bench: "memory",
       subject: `twg stream, lag of ${long} records`,

@@ -1,11 +1,30 @@
 /** Runs a command to its end and says what it cost. */
+import { readFile } from "node:fs/promises";
 
 export interface Ran {
   readonly stdout: string;
   readonly seconds: number;
   /** User + system, with all its threads. */
   readonly cpu: number;
-  readonly rssMb: number;
+  /** Largest resident size, MB; null: it was over too soon to be seen. */
+  readonly rssMb: number | null;
+}
+
+const LOOK_MS = 20;
+
+/**
+ * The largest resident size of a process, by its own account, looked at until it ends. `ru_maxrss` will not do: it
+ * begins with the size of the process that started it.
+ */
+async function watchRss(child: Bun.Subprocess): Promise<number | null> {
+  let kib: number | null = null;
+  while (child.exitCode === null && child.signalCode === null) {
+    const status = await readFile(`/proc/${child.pid}/status`, "utf8").catch(() => "");
+    const peak = /^VmHWM:\s+(\d+) kB/m.exec(status)?.[1];
+    if (peak !== undefined) kib = Math.max(kib ?? 0, Number(peak));
+    await Promise.race([child.exited, Bun.sleep(LOOK_MS)]);
+  }
+  return kib === null ? null : Math.round(kib / 1024);
 }
 
 const running = new Set<Bun.Subprocess>();
@@ -25,12 +44,14 @@ export async function runProcess(
     env: { ...process.env, ...environment },
   });
   running.add(child);
-  const [stdout, stderr, code] = await Promise.all([
+  const ended = child.exited.then(() => (performance.now() - begun) / 1000);
+  const [stdout, stderr, code, seconds, rssMb] = await Promise.all([
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),
     child.exited,
+    ended,
+    watchRss(child),
   ]);
-  const seconds = (performance.now() - begun) / 1000;
   running.delete(child);
   if (code !== 0) throw new Error(`${command.join(" ")} ended with ${code}:\n${stderr.slice(-2000)}`);
   const usage = child.resourceUsage();
@@ -39,7 +60,7 @@ export async function runProcess(
     stdout,
     seconds,
     cpu: Number(usage.cpuTime.total) / 1e6,
-    rssMb: Math.round(usage.maxRSS / (1024 * 1024)),
+    rssMb,
   };
 }
 

@@ -1,5 +1,14 @@
 /** Raw consume from Kafka beside franz-go: every record decoded, counted and thrown away. */
-import { type BenchOptions, type Figure, inTurn, median, ratioOf, round, sameHash } from "./figure.ts";
+import {
+  type BenchOptions,
+  type Figure,
+  inTurn,
+  median,
+  medianSeen,
+  ratioOf,
+  round,
+  sameHash,
+} from "./figure.ts";
 import { type Consumed, lastLine, type Ran, runProcess } from "./process.ts";
 import { type Codec, type Kind, PARTITIONS, type Topic, topicOf } from "./topics.ts";
 
@@ -64,8 +73,8 @@ async function oneCase(o: BenchOptions, topic: Topic, bench: string): Promise<Fi
     cpu_per_million: round(median(runs.subject.map(cpu))),
     peer_cpu_per_million: theirs === null ? null : round(median(runs.peer.map(cpu))),
     startup_cpu_s: round(median(runs.subject.map((r) => r.startup))),
-    rss_mb: median(runs.subject.map((r) => r.ran.rssMb)),
-    peer_rss_mb: theirs === null ? null : median(runs.peer.map((r) => r.ran.rssMb)),
+    rss_mb: medianSeen(runs.subject.map((r) => r.ran.rssMb)),
+    peer_rss_mb: theirs === null ? null : medianSeen(runs.peer.map((r) => r.ran.rssMb)),
   };
 }
 

@@ -32,7 +32,6 @@ export async function* startup(o: BenchOptions): AsyncGenerator<Figure> {
       cpu_per_million: null,
       peer_cpu_per_million: null,
       cpu_ms: round(median(runs.subject.map((r) => r.cpu)) * 1000),
-      rss_mb: median(runs.subject.map((r) => r.rssMb)),
     };
   }
 }

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { systemClock } from "../adapters/system/clock.ts";
 import { descriptorWrite, QueuedLines } from "../adapters/telemetry/line-writer.ts";
+import { Logger } from "../adapters/telemetry/logger.ts";
 import { createTelemetry, type Telemetry } from "../adapters/telemetry/telemetry.ts";
 import { LISTEN_OFF } from "../core/config/sections.ts";
 import { CRASH_POINTS, type CrashHook } from "../core/delivery/crash-points.ts";
@@ -20,9 +21,32 @@ import { buildStream, lanesOf } from "./stream-parts.ts";
 import { VERSION } from "./version.ts";
 
 export async function runStream(options: StreamOptions, cli: Cli): Promise<number> {
-  const config = await loadConfig(options.config);
-  useStateFolder(config);
-  const resolved = await resolveSecrets(config, cli.environment);
+  try {
+    const config = await loadConfig(options.config);
+    useStateFolder(config);
+    const resolved = await resolveSecrets(config, cli.environment);
+    return await runPipeline(config, resolved, options, cli);
+  } catch (e) {
+    // What reads JSON logs must be able to read this too; people get it as every command prints it.
+    if (options.logFormat !== "json") throw e;
+    return tellAsJson(asFailure(e), cli);
+  }
+}
+
+/** Before telemetry is there: one line, whatever level was asked for, since it is an error. */
+function tellAsJson(failure: Failure, cli: Cli): number {
+  const write = (line: string) => cli.err(`${line}\n`);
+  const logger = new Logger({ clock: systemClock, format: "json", level: "error", color: false, write });
+  logger.log({ e: "failure", scope: "configuration", failure: toWire(failure) });
+  return exitCodeOf(failure);
+}
+
+async function runPipeline(
+  config: PipelineConfig,
+  resolved: ResolvedConfig,
+  options: StreamOptions,
+  cli: Cli,
+): Promise<number> {
   const life: { runner: Runner | null } = { runner: null };
   const telemetry = telemetryOf(resolved, options, cli, () =>
     life.runner?.stalled(resolved.pipeline.stall_ms),

@@ -26,7 +26,9 @@ export function batchesOnDisk(served: Served, topic: string, partitions: number)
       .map((_, i) => join(logFolder(served, i + 1), `${topic}-${partition}`))
       .find((f) => readdir(f).length > 0);
     if (folder === undefined) throw new Error(`no node keeps ${topic}-${partition}`);
-    for (const name of readdir(folder).filter((n) => n.endsWith(".log")).sort()) {
+    for (const name of readdir(folder)
+      .filter((n) => n.endsWith(".log"))
+      .sort()) {
       out.push(...batchesOf(readFileSync(join(folder, name)), partition));
     }
   }

@@ -13,10 +13,16 @@ export function confined(args: readonly string[]): Promise<Ended> {
 }
 
 /** A small file system of its own, in memory. Null, with a loud line, where we may not mount one. */
-export function smallDisk(folder: string, bytes: number): { remove(): void; readOnly(on: boolean): void } | null {
-  const mount = (...args: string[]) => Bun.spawnSync(["mount", ...args], { stdout: "ignore", stderr: "pipe" });
+export function smallDisk(
+  folder: string,
+  bytes: number,
+): { remove(): void; readOnly(on: boolean): void } | null {
+  const mount = (...args: string[]) =>
+    Bun.spawnSync(["mount", ...args], { stdout: "ignore", stderr: "pipe" });
   if (!IS_ROOT || !mount("-t", "tmpfs", "-o", `size=${bytes}`, "twg-e2e", folder).success) {
-    console.error("SKIP: only root can mount a small file system: a full and a read-only disk were not tried");
+    console.error(
+      "SKIP: only root can mount a small file system: a full and a read-only disk were not tried",
+    );
     return null;
   }
   return {

@@ -35,7 +35,8 @@ export const MAIN: Served | null = CLUSTERS.find((c) => c.plain.length >= 3) ?? 
 /** A loud line where the brokers are missing, and a failure where that is not allowed (TWG_STRICT). */
 export function demandBrokers(what: string): void {
   const strict = process.env.TWG_STRICT === "1";
-  if (MAIN === null) console.error(`SKIP: no real Kafka brokers (scripts/with-servers.sh): ${what} not tried`);
+  if (MAIN === null)
+    console.error(`SKIP: no real Kafka brokers (scripts/with-servers.sh): ${what} not tried`);
   test.skipIf(MAIN === null && !strict)(`${what}: there are real brokers`, () => {
     expect(CLUSTERS.length).toBeGreaterThan(0);
   });

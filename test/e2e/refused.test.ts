@@ -7,9 +7,28 @@ import { beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { feedAll } from "./feeder.ts";
-import { ALICE, admin, BOB, createTopic, demandBrokers, endsOf, fresh, MAIN, type Served } from "./real-kafka.ts";
 import { confined } from "./privileges.ts";
-import { catchUp, command, type Ended, type PipelineSpec, pipeline, SECRETS, stream, workFolder } from "./twg.ts";
+import {
+  ALICE,
+  admin,
+  BOB,
+  createTopic,
+  demandBrokers,
+  endsOf,
+  fresh,
+  MAIN,
+  type Served,
+} from "./real-kafka.ts";
+import {
+  catchUp,
+  command,
+  type Ended,
+  type PipelineSpec,
+  pipeline,
+  SECRETS,
+  stream,
+  workFolder,
+} from "./twg.ts";
 
 const LIMIT = 60_000;
 const served = MAIN as Served;
@@ -146,7 +165,7 @@ const CASES: readonly Case[] = [
   {
     name: "a path below /proc",
     exit: 3,
-    code: "store.denied",
+    code: "store.io",
     names: ["path"],
     spec: () => mistake({ path: "/proc/lake/{topic}" }),
   },
@@ -297,14 +316,15 @@ describe.skipIf(MAIN === null)("refused at the start", () => {
       const p = pipeline(mistake({}));
       const good = await Bun.file(p.config).text();
       writeFileSync(p.config, good.replace("[source]", "[source"));
-      refused(await command(["stream", "-c", p.config]), 2, "config.syntax", ["twg.toml:", "source"]);
+      refused(await stream(p).ended(), 2, "config.syntax", ["twg.toml:6"]);
       writeFileSync(p.config, good.replace("bootstrap =", "bootstrp ="));
       const unknown = await command(["stream", "-c", p.config]);
       expect(unknown.code).toBe(2);
       expect(unknown.output).toContain("config.unknown_key");
       expect(unknown.output).toContain("source.bootstrp");
       expect(unknown.output).toMatch(/did you mean.*bootstrap|bootstrap/);
-      refused(await command(["stream", "-c", `${p.config}.not`]), 2, "config.unreadable", ["twg.toml.not"]);
+      const absent = await command(["stream", "-c", `${p.config}.not`]);
+      refused(absent, 2, "config.unreadable", ["twg.toml.not"]);
       writeFileSync(p.config, good);
       await catchUp(p);
     },
@@ -321,7 +341,11 @@ describe.skipIf(MAIN === null)("refused at the start", () => {
 
       const q = pipeline(mistake({}));
       await catchUp(q);
-      for (const file of new Bun.Glob("**/*").scanSync({ cwd: join(q.folder, "state"), absolute: true, onlyFiles: true })) {
+      for (const file of new Bun.Glob("**/*").scanSync({
+        cwd: join(q.folder, "state"),
+        absolute: true,
+        onlyFiles: true,
+      })) {
         chmodSync(file, 0o600);
         writeFileSync(file, "garbage");
       }

@@ -169,7 +169,9 @@ export class Twg {
     return until(`event ${event} of process ${this.pid}`, () => {
       const line = this.log.slice(from).find((l) => l.event === event && fits(l));
       if (line === undefined && !this.isRunning) {
-        throw new Error(`twg ended (${this.#process.exitCode}) without ${event}:\n${this.output.slice(-3000)}`);
+        throw new Error(
+          `twg ended (${this.#process.exitCode}) without ${event}:\n${this.output.slice(-3000)}`,
+        );
       }
       return line;
     });
@@ -191,8 +193,13 @@ export class Twg {
     for (const secret of SECRETS) {
       if (this.#output.includes(secret)) throw new Error(`a secret was printed:\n${this.#output}`);
     }
-    const signal = this.#process.signalCode;
-    return { code: signal === null ? code : null, signal, failure: this.#failure(), output: this.#output };
+    const signal = this.#process.signalCode as string | null;
+    return {
+      code: signal === null ? Number(code) : null,
+      signal,
+      failure: this.#failure(),
+      output: this.#output,
+    };
   }
 
   #failure(): Ended["failure"] {
@@ -222,7 +229,8 @@ export function stream(p: Pipeline, flags: StreamFlags = {}): Twg {
 /** Runs until everything that is there has landed; anything but exit 0 fails. */
 export async function catchUp(p: Pipeline, flags: StreamFlags = {}): Promise<Ended> {
   const ended = await stream(p, { ...flags, untilCaughtUp: true }).ended();
-  if (ended.code !== 0) throw new Error(`twg ended with ${ended.code ?? ended.signal}:\n${ended.output.slice(-4000)}`);
+  if (ended.code !== 0)
+    throw new Error(`twg ended with ${ended.code ?? ended.signal}:\n${ended.output.slice(-4000)}`);
   return ended;
 }
 

@@ -1,6 +1,7 @@
 /** A host for the Kafka source against real brokers: keeps what it gets, and sees gaps and overlaps. */
 import { type ClientOptions, CONTROL, KafkaClient } from "../../src/adapters/kafka/client.ts";
-import { KafkaSource, kafkaSettings } from "../../src/adapters/kafka/source.ts";
+import { kafkaSettings } from "../../src/adapters/kafka/settings.ts";
+import { KafkaSource } from "../../src/adapters/kafka/source.ts";
 import { kafkaSourceSpec } from "../../src/adapters/kafka/spec.ts";
 import { errorName, kafkaError } from "../../src/adapters/kafka/wire/errors.ts";
 import { createNet } from "../../src/adapters/net/net.ts";

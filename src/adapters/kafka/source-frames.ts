@@ -52,7 +52,10 @@ export function cutFrame(asked: Asked, answer: FetchResponsePartition, committed
 /** A broker sends no batch that ends before the position asked for, and none beyond what is replicated. */
 function checkBounds(scan: BatchScan, position: bigint, highWatermark: bigint): void {
   if (scan.firstNext <= position) {
-    throw new Failure("kafka.corrupt_batch", `asked for ${position}, got a batch that ends at ${scan.firstNext}`);
+    throw new Failure(
+      "kafka.corrupt_batch",
+      `asked for ${position}, got a batch that ends at ${scan.firstNext}`,
+    );
   }
   if (highWatermark >= 0n && scan.next > highWatermark) {
     throw new Failure("kafka.corrupt_batch", `a batch ends at ${scan.next}, the log at ${highWatermark}`);

@@ -2,7 +2,6 @@
  * The Kafka source: finds partitions, lets the host begin them, has them read, commits what is durable, and follows
  * the cluster's metadata. Positions are decided by the host.
  */
-import type { Resolved } from "../../core/config/secret.ts";
 import { asFailure, Failure } from "../../core/failure/failure.ts";
 import type { AckMark, Source, SourceHost, StreamStart } from "../../core/ports/source.ts";
 import { sleep } from "../../core/time/clock.ts";
@@ -24,7 +23,6 @@ import { Partition } from "./source-partition.ts";
 import { recreated } from "./source-policy.ts";
 import { PartitionReader, type ReaderOptions } from "./source-reader.ts";
 import { Troubles } from "./source-trouble.ts";
-import type { KafkaSourceOptions } from "./spec.ts";
 import { ZERO_UUID } from "./wire/uuid.ts";
 
 export interface KafkaSourceSettings extends DiscoveryOptions, ReaderOptions, ClientOptions {
@@ -35,48 +33,6 @@ export interface KafkaSourceSettings extends DiscoveryOptions, ReaderOptions, Cl
 
 /** Shortest time between two metadata requests, however many errors ask for one. */
 const METADATA_PAUSE_MS = 100;
-/** Longest for one dial; several are tried within the connect time-out. Kafka's own clients take the same. */
-const DIAL_TIMEOUT_MS = 10_000;
-
-/** `version` is ours, for the brokers' logs. */
-export function kafkaSettings(o: Resolved<KafkaSourceOptions>, version: string): KafkaSourceSettings {
-  const { tls, sasl } = o;
-  return {
-    bootstrap: o.bootstrap,
-    topics: o.topics,
-    partitions: new Map(Object.entries(o.partitions ?? {})),
-    group: o.group ?? null,
-    start: o.start,
-    committedOnly: o.isolation === "read_committed",
-    connectTimeoutMs: o.connect_timeout_ms,
-    topicWaitMs: o.topic_wait_ms,
-    clientId: o.client_id,
-    version,
-    tls:
-      tls === undefined || !tls.enabled
-        ? null
-        : {
-            ...(tls.ca === undefined ? {} : { ca: tls.ca.reveal() }),
-            ...(tls.cert === undefined ? {} : { cert: tls.cert.reveal() }),
-            ...(tls.key === undefined ? {} : { key: tls.key.reveal() }),
-            ...(tls.server_name === undefined ? {} : { serverName: tls.server_name }),
-          },
-    sasl:
-      sasl === undefined
-        ? null
-        : { mechanism: sasl.mechanism, username: sasl.username.reveal(), password: sasl.password.reveal() },
-    dialTimeoutMs: Math.min(DIAL_TIMEOUT_MS, o.connect_timeout_ms),
-    requestTimeoutMs: o.request_timeout_ms,
-    maxResponseBytes: o.response_max_bytes,
-    maxWaitMs: o.fetch_max_wait_ms,
-    maxBytes: o.fetch_max_bytes,
-    partitionMaxBytes: o.partition_max_bytes,
-    metadataRefreshMs: o.metadata_refresh_ms,
-    onOutOfRange: o.on_out_of_range,
-    onRecreated: o.on_recreated,
-  };
-}
-
 export class KafkaSource implements Source {
   readonly #s: KafkaSourceSettings;
   readonly #p: ClientParts;

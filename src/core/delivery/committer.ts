@@ -57,10 +57,9 @@ export class Committer {
   submit(set: SealedSet, authorities: readonly Authority[]): void {
     const { id, targets, spans, rows, bytes } = set;
     const intent: Intent = { id, targets, spans, authorities, rows, bytes };
+    if (this.#life.signal.aborted) return;
     this.#waiting.push({ set, intent, submittedAt: this.#p.clock.monotonic() });
-    this.#busy ??= this.#rounds().finally(() => {
-      this.#busy = null;
-    });
+    this.#busy ??= this.#rounds();
   }
 
   /** Resolves when nothing is waiting or under way. */
@@ -87,6 +86,9 @@ export class Committer {
       }
     } catch (e) {
       if (!this.#life.signal.aborted) this.#p.listener.failed(asFailure(e));
+    } finally {
+      // On the same turn as the last look at what waits, so that no set falls between two rounds.
+      this.#busy = null;
     }
   }
 

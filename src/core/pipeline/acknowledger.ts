@@ -7,7 +7,7 @@ import type { Ledger } from "../delivery/ledger.ts";
 import { asFailure, toWire } from "../failure/failure.ts";
 import type { Observer } from "../ports/observer.ts";
 import type { AckMark, Source } from "../ports/source.ts";
-import type { Clock } from "../time/clock.ts";
+import type { Clock, Timer } from "../time/clock.ts";
 
 /** Pause before a failed acknowledgement is sent again when nothing else becomes durable, ms. */
 const RETRY_MS = 1_000;
@@ -25,6 +25,7 @@ export class Acknowledger {
   #busy: Promise<void> | null = null;
   #again = false;
   #closed = false;
+  #retry: Timer | null = null;
 
   constructor(parts: AcknowledgerParts) {
     this.#p = parts;
@@ -37,9 +38,7 @@ export class Acknowledger {
       this.#again = true;
       return;
     }
-    this.#busy = this.#rounds().finally(() => {
-      this.#busy = null;
-    });
+    this.#busy = this.#rounds();
   }
 
   /** Waits for what is under way, then sends what is left once more. Used at a stop: never waits for retries. */
@@ -51,16 +50,28 @@ export class Acknowledger {
   /** No more retries. */
   close(): void {
     this.#closed = true;
+    this.#retry?.cancel();
   }
 
   async #rounds(): Promise<void> {
-    do {
-      this.#again = false;
-      if (!(await this.#send())) {
-        this.#p.clock.after(RETRY_MS, () => this.kick());
-        return;
-      }
-    } while (this.#again);
+    try {
+      do {
+        this.#again = false;
+        if (!(await this.#send())) return this.#retryLater();
+      } while (this.#again);
+    } finally {
+      // On the same turn as the last look at `again`, so that no kick falls between two rounds.
+      this.#busy = null;
+    }
+  }
+
+  /** One timer, however many acknowledgements fail during an outage: each would start a chain of its own. */
+  #retryLater(): void {
+    if (this.#closed || this.#retry !== null) return;
+    this.#retry = this.#p.clock.after(RETRY_MS, () => {
+      this.#retry = null;
+      this.kick();
+    });
   }
 
   async #send(): Promise<boolean> {

@@ -49,7 +49,7 @@ export interface StreamTableParts {
 interface Named {
   readonly found: FoundStream;
   readonly id: StreamId;
-  /** The broker's commit, or null where it was made for an earlier incarnation. */
+  /** The broker's commit; it may have been made for an earlier incarnation. */
   readonly committed: bigint | null;
   /** Made anew since the last run: every record of it is new. */
   readonly renewed: boolean;
@@ -143,14 +143,19 @@ export class StreamTable {
   #add(n: Named, claim: Claim, lost: LostRange[], origins: Origin[]): Begun {
     const { found, id } = n;
     const key = streamKey(id);
+    const untouched = claim.covered.length === 0 && claim.lost.length === 0;
+    // We commit only what is covered, so a commit for an incarnation of which nothing is covered is one of the topic
+    // that was deleted: an earlier run died between noticing that and landing the first records.
+    const renewed = n.renewed || (id.incarnation > 0 && untouched);
+    const committed = renewed ? null : n.committed;
     const plan = planStart({
       stream: key,
       place: `${found.topic}/${found.partition}`,
-      committed: n.committed,
+      committed,
       covered: claim.covered,
       lost: claim.lost,
       origin: claim.origin,
-      start: n.renewed ? "earliest" : this.#start(found),
+      start: renewed ? "earliest" : this.#start(found),
       earliest: found.earliest,
       latest: found.latest,
       acceptGap: this.#rules.acceptGap,
@@ -162,7 +167,7 @@ export class StreamTable {
     lost.push(...plan.newLost);
     if (plan.why === "configured") origins.push({ stream: key, position });
     // A commit that is missing is behind too, where an earlier run has landed something and died before its commit.
-    const told = n.committed ?? claim.covered[0]?.from ?? position;
+    const told = committed ?? claim.covered[0]?.from ?? position;
     const acknowledged = told < position ? told : null;
     const attempt = 0;
     this.#p.ledger.begin({ stream, key, position, acknowledged, covered: plan.skip, attempt });
@@ -218,7 +223,7 @@ export class StreamTable {
       const { transport, cluster, topic, partition } = f;
       const id = { transport, cluster, topic, partition, incarnation: known.incarnation };
       const { renewed } = known;
-      named.push({ found: f, id, renewed, committed: renewed ? null : f.committed });
+      named.push({ found: f, id, renewed, committed: f.committed });
     }
     return named;
   }
@@ -229,7 +234,12 @@ export class StreamTable {
       await this.#p.coverage.rememberTopic(name, { topicId: f.topicId ?? "", incarnation: 0 });
       return { incarnation: 0, renewed: false };
     }
-    if (f.topicId === null || memory.topicId === "" || memory.topicId === f.topicId) {
+    if (f.topicId === null || memory.topicId === f.topicId) {
+      return { incarnation: memory.incarnation, renewed: false };
+    }
+    if (memory.topicId === "") {
+      // A broker that knew no ids was upgraded: from now on a topic that is made anew is noticed.
+      await this.#p.coverage.rememberTopic(name, { topicId: f.topicId, incarnation: memory.incarnation });
       return { incarnation: memory.incarnation, renewed: false };
     }
     if (this.#rules.onRecreated === "fail") {

@@ -3,7 +3,8 @@
  * follow each other without gap or overlap, hold whole batches and their exact span, carry the current attempt, and
  * every buffer comes back. Time, chance and the network are simulated, so a seed replays a run.
  */
-import { KafkaSource, type KafkaSourceSettings, kafkaSettings } from "../../../src/adapters/kafka/source.ts";
+import { kafkaSettings } from "../../../src/adapters/kafka/settings.ts";
+import { KafkaSource, type KafkaSourceSettings } from "../../../src/adapters/kafka/source.ts";
 import { kafkaSourceSpec } from "../../../src/adapters/kafka/spec.ts";
 import { systemSaslCrypto } from "../../../src/adapters/system/sasl-crypto.ts";
 import type { Resolved } from "../../../src/core/config/secret.ts";

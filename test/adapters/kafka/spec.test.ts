@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { kafkaSettings } from "../../../src/adapters/kafka/source.ts";
+import { kafkaSettings } from "../../../src/adapters/kafka/settings.ts";
 import { kafkaSourceSpec } from "../../../src/adapters/kafka/spec.ts";
 import type { Resolved } from "../../../src/core/config/secret.ts";
 
@@ -58,7 +58,7 @@ describe("[source] type = kafka", () => {
       group: "g",
       start: { timestamp: Date.UTC(2026, 0, 30, 23) },
       committedOnly: false,
-      tls: { ca: pem, cert: pem, key: pem, serverName: "k" },
+      tls: { section: "source.tls", ca: pem, cert: pem, key: pem, serverName: "k" },
       sasl: { mechanism: "SCRAM-SHA-512", username: "u", password: "p" },
       maxBytes: 2 << 20,
       maxWaitMs: 1000,
@@ -68,7 +68,7 @@ describe("[source] type = kafka", () => {
   });
 
   test("tls: an empty table means on with the system's authorities, enabled = false means off", () => {
-    expect(settings({ tls: {} }).tls).toEqual({});
+    expect(settings({ tls: {} }).tls).toEqual({ section: "source.tls" });
     expect(settings({ tls: { enabled: false, server_name: "k" } }).tls).toBeNull();
   });
 

@@ -120,6 +120,12 @@ describe("filling in", () => {
       "unknown 1-2",
       "1970-01-01 2-3",
     ]));
+  test("also among others of its own day, the last of 1969", () =>
+    expect(foldersOf("/d/{date}", [-2n, -1n, -3n])).toEqual([
+      "1969-12-31 0-1",
+      "unknown 1-2",
+      "1969-12-31 2-3",
+    ]));
 
   test("an empty batch has no folder", () => expect(foldersOf("/d/{date}", [])).toEqual([]));
 

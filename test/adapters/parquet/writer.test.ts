@@ -45,6 +45,7 @@ class MemoryStore implements ObjectStore {
       },
       seal: async (rows) => {
         this.#ask("seal");
+        if (this.sealed.has(key)) throw new Error(`${key} is sealed twice`);
         const all = concat(parts);
         this.sealed.set(key, all);
         return { key, staging: `${key}.staged`, bytes: all.length, rows };

@@ -176,7 +176,23 @@ describe("delta binary packed", () => {
     );
   });
 
-  test("consecutive offsets are six bytes a block of 128", () => {
+  test("the bytes depend on the values alone, not on what was encoded before", () => {
+    const few = [1n, 5n, 2n];
+    const before = encode64(few).slice();
+    encode64(Array.from({ length: 129 }, (_, i) => (i % 2 === 0 ? 2n ** 62n : -(2n ** 61n))));
+    expect(encode64(few)).toEqual(before);
+    const out = new Uint8Array(deltaBound(129, 4));
+    const first = out.slice(0, putDeltaInt32(Int32Array.of(1, 5, 2), 3, out, 0));
+    putDeltaInt32(
+      Int32Array.from({ length: 129 }, (_, i) => i * i * 1000),
+      129,
+      out,
+      0,
+    );
+    expect(out.slice(0, putDeltaInt32(Int32Array.of(1, 5, 2), 3, out, 0))).toEqual(first);
+  });
+
+  test("consecutive offsets are five bytes a block of 128", () => {
     const values = Array.from({ length: 1 + 128 * 10 }, (_, i) => BigInt(i));
     // Header: 128 and 1281 take two bytes each, 4 and the first value one. Block: least delta and four widths.
     expect(encode64(values).length).toBe(6 + 10 * 5);

@@ -53,16 +53,22 @@ test("the record id in the file is that of the record", async () => {
   const { recordIdBase, fillRecordIds } = await import("../../../../src/core/records/record-id.ts");
   const rows = [0n, 1n, 2n ** 40n].map((offset) => ({ offset }) as Row);
   const { row } = await import("./rows.ts");
-  const [first, second] = [STREAM, { ...STREAM, topic: "other", incarnation: 1 }];
+  const streams = [
+    STREAM,
+    { ...STREAM, incarnation: 1 },
+    { ...STREAM, cluster: "c2" },
+    { ...STREAM, topic: "other" },
+    STREAM,
+  ];
   const file = fileOf(
-    [first, second].map((s) =>
+    streams.map((s) =>
       batchOf(
         rows.map((r) => row(r.offset)),
         s,
       ),
     ),
   );
-  const expected = [first, second].flatMap((s) => {
+  const expected = streams.flatMap((s) => {
     const out = new Int32Array(12);
     fillRecordIds(
       recordIdBase(s),

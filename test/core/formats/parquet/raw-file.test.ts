@@ -102,9 +102,19 @@ describe("edge values survive", () => {
   test("a value of 20 MiB between small ones", async () => {
     const huge = new Uint8Array(20 * 1024 * 1024);
     for (let i = 0; i < huge.length; i += 997) huge[i] = i;
-    const rows = [row(0, { value: bytes("a") }), row(1, { value: huge }), row(2, { value: bytes("b") })];
+    const rows = [
+      row(0, { value: bytes("a") }),
+      row(1, { value: huge }),
+      row(2, { value: bytes("b") }),
+      row(3, { value: huge }),
+    ];
     const read = await readBack(fileOf([batchOf(rows)]));
-    expect(read.map((r) => (r._twg_source_value as Uint8Array).length)).toEqual([1, huge.length, 1]);
+    expect(read.map((r) => (r._twg_source_value as Uint8Array).length)).toEqual([
+      1,
+      huge.length,
+      1,
+      huge.length,
+    ]);
     expect(Buffer.from(read[1]?._twg_source_value as Uint8Array).equals(Buffer.from(huge))).toBe(true);
   });
 
@@ -228,6 +238,13 @@ describe("footer", () => {
     expect(meta.created_by).toBe("twg version 9.9.9");
   });
 
+  test("every leaf has the order of its type, without which readers must not trust bounds", () => {
+    const file = fileOf([]);
+    // FileMetaData ends with field 7: a list of 29 unions, each TypeDefinedOrder {}, then the end of the struct.
+    const orders = [0x19, 0xfc, 29, ...Array.from({ length: 29 }, () => [0x1c, 0, 0]).flat(), 0];
+    expect([...file.subarray(file.length - 8 - orders.length, file.length - 8)]).toEqual(orders);
+  });
+
   test("key-value metadata is kept", () => {
     const meta = parquetMetadata(
       fileOf([batchOf([row(0)])], { metadata: [["twg.spans", '[{"é":1}]']] }).buffer,
@@ -263,6 +280,37 @@ describe("footer", () => {
     expect(stats(file, "_twg_source_key")).toMatchObject({ null_count: 2n });
     expect(stats(file, "_twg_source_value")?.min_value).toBeUndefined();
     expect(stats(file, "_twg_dq")).toMatchObject({ null_count: 3n });
+  });
+
+  test("bounds of int64 compare the low half without a sign", () => {
+    const file = fileOf([batchOf([2n ** 31n, 1n, 2n ** 32n - 1n, 2n ** 31n + 5n].map((o) => row(o)))]);
+    expect(stats(file, "_twg_source_offset")).toMatchObject({ min_value: 1n, max_value: 2n ** 32n - 1n });
+  });
+
+  test("timestamps that microseconds cannot hold give no bounds", () => {
+    const of = (timestamp: bigint) =>
+      stats(fileOf([batchOf([row(0, { timestamp }), row(1)])]), "_twg_source_timestamp");
+    expect(of(9_200_000_000_000_002n)?.max_value).toBeUndefined();
+    expect(of(-9_200_000_000_000_002n)?.min_value).toBeUndefined();
+    expect(of(-9_000_000_000_000_000n)?.min_value).toBeDefined();
+  });
+
+  test("the offsets of pages: a dictionary first, then the data, one chunk after the other", () => {
+    const file = fileOf([batchOf(Array.from({ length: 5000 }, (_, i) => row(i, { value: bytes(`${i}`) })))]);
+    let next = 4;
+    for (const { meta_data: m } of parquetMetadata(file.buffer).row_groups[0]?.columns ?? []) {
+      const first = Number(m?.dictionary_page_offset ?? m?.data_page_offset);
+      expect(first).toBe(next);
+      if (m?.dictionary_page_offset !== undefined) {
+        expect(m.data_page_offset).toBeGreaterThan(m.dictionary_page_offset);
+        // A page header begins with its type: field 1, int32, zigzag 0 (data) and 2 (dictionary).
+        expect([...file.subarray(first, first + 2)]).toEqual([0x15, 4]);
+      }
+      expect([...file.subarray(Number(m?.data_page_offset), Number(m?.data_page_offset) + 2)]).toEqual([
+        0x15, 0,
+      ]);
+      next = first + Number(m?.total_compressed_size);
+    }
   });
 
   test("bounds are per row group and forget the one before", () => {

@@ -1,0 +1,303 @@
+/**
+ * The coverage of one sink for one process: takes the store, claims streams, settles what former owners left, and
+ * hands every change to the compare-and-swap queue. What it promises is in the port (ports/coverage.ts).
+ */
+import { asFailure, Failure } from "../failure/failure.ts";
+import type {
+  Authority,
+  Claim,
+  CoverageStore,
+  IntendResult,
+  Intent,
+  LostRange,
+  Origin,
+  TopicMemory,
+} from "../ports/coverage.ts";
+import type { HostIdentity } from "../ports/host-identity.ts";
+import type { ObjectStore } from "../ports/object-store.ts";
+import type { VersionedStore } from "../ports/versioned-store.ts";
+import type { StreamKey } from "../records/stream.ts";
+import { type Clock, sleep } from "../time/clock.ts";
+import { CasQueue } from "./cas-queue.ts";
+import {
+  asOwner,
+  beat,
+  type Change,
+  claim,
+  cover,
+  drop,
+  enter,
+  intend,
+  lease,
+  leave,
+  ownerText,
+  recordLost,
+  rememberOrigins,
+  rememberTopic,
+} from "./changes.ts";
+import { IndexSegments } from "./index-segments.ts";
+import { passes } from "./outage.ts";
+import { normalRanges, type Ranges } from "./ranges.ts";
+import { type Hook, settleIntent } from "./settle.ts";
+import type { CoverageState, Owner } from "./state.ts";
+
+export interface KeeperOptions {
+  /** Unique to this process; part of its tags. */
+  readonly instance: string;
+  /** An owner of whom nothing else is known is dead when its beat stood still this long on our clock. */
+  readonly leaseMs: number;
+  /** Shortest time between two writes of the object: some stores allow one a second. */
+  readonly minIntervalMs: number;
+  /**
+   * Without a group (the default) one process at a time has the store. With one, members enter beside each other
+   * and the generations of the streams alone decide who writes what.
+   */
+  readonly shared?: boolean;
+}
+
+export interface KeeperParts {
+  readonly versions: VersionedStore;
+  readonly objects: ObjectStore;
+  readonly clock: Clock;
+  readonly host: HostIdentity;
+  readonly hook?: Hook;
+  /** Told when an owner of unknown fate is being waited for. */
+  readonly waiting?: (owner: string, ms: number) => void;
+  /** Told of each intent that a former owner left and that came to its end now. */
+  readonly settled?: (intent: Intent, outcome: "published" | "discarded") => void;
+  /** Told of an outage that a claim is waiting out (null: it is over), and of an index that can't be tidied. */
+  readonly trouble?: (failure: Failure | null) => void;
+}
+
+/** First and longest pause between two tries during an outage, ms. */
+const RETRY_FIRST_MS = 100;
+const RETRY_LONGEST_MS = 5_000;
+
+export class CoverageKeeper implements CoverageStore {
+  readonly #o: KeeperOptions;
+  readonly #p: KeeperParts;
+  readonly #queue: CasQueue;
+  readonly #segments: IndexSegments;
+  readonly #life = new AbortController();
+  #entered = false;
+  #tidying: Promise<void> | null = null;
+  #fenced: Failure | null = null;
+
+  constructor(options: KeeperOptions, parts: KeeperParts) {
+    this.#o = options;
+    this.#p = parts;
+    const { instance, minIntervalMs } = options;
+    this.#queue = new CasQueue({ instance, minIntervalMs, versions: parts.versions, clock: parts.clock });
+    this.#segments = new IndexSegments(parts.versions, instance);
+  }
+
+  get fenced(): Failure | null {
+    return this.#fenced;
+  }
+
+  /** The state as this process last saw or wrote it. */
+  get state(): CoverageState {
+    return this.#queue.state;
+  }
+
+  /** Staged objects that open intents name: those are not strays. */
+  stagedNames(): ReadonlySet<string> {
+    return new Set([...this.state.intents.values()].flatMap((i) => i.targets.map((t) => t.staging)));
+  }
+
+  async open(): Promise<void> {
+    const { instance, shared = false } = this.#o;
+    await this.#p.versions.prepare();
+    const me: Owner = { instance, host: this.#p.host.self, since: this.#p.clock.now(), beat: 0 };
+    for (;;) {
+      await this.#queue.reload();
+      const gone = shared ? this.#surelyDead() : await this.#judge();
+      const inTheWay = await this.#queue.change(enter(me, gone, !shared));
+      if (inTheWay.length === 0) break;
+    }
+    this.#entered = true;
+    // Whoever put a segment that no state names can't make one name it any more: it is fenced by now.
+    if (!shared) await this.#p.versions.sweep(new Set(this.state.segments.map((s) => s.name)));
+  }
+
+  async claim(streams: readonly StreamKey[], groupEpoch: number | null): Promise<readonly Claim[]> {
+    const authorities = await this.#waitedOut(() =>
+      this.#owned(claim(streams, groupEpoch, this.#o.instance)),
+    );
+    await this.#settleAll(new Set(streams));
+    const byStream = new Map<StreamKey, Authority>();
+    for (const a of authorities) if (a.kind === "generation") byStream.set(a.stream, a);
+    return streams.map((stream) => {
+      const s = this.state.streams.get(stream);
+      const lost: Ranges = normalRanges(s?.lost ?? []);
+      const origin = s?.origin ?? null;
+      return { stream, authority: byStream.get(stream)!, covered: s?.covered ?? [], lost, origin };
+    });
+  }
+
+  intend(intents: readonly Intent[]): Promise<readonly IntendResult[]> {
+    return this.#owned(intend(intents));
+  }
+
+  async cover(ids: readonly string[]): Promise<readonly IntendResult[]> {
+    const missing = new Set(await this.#owned(cover(ids)));
+    const answers: IntendResult[] = [];
+    for (const id of ids) {
+      const known = !missing.has(id) || (await this.#segments.holds(this.state, id));
+      const detail = `intent ${id} is neither open nor in the index`;
+      answers.push(known ? { ok: true } : { ok: false, reason: "gone", detail });
+    }
+    await this.#tidy();
+    return answers;
+  }
+
+  settle(id: string, _outcome: "abandoned"): Promise<void> {
+    return this.#owned(drop([id]));
+  }
+
+  covered(stream: StreamKey): Promise<Ranges> {
+    return Promise.resolve(this.state.streams.get(stream)?.covered ?? []);
+  }
+
+  recordLost(ranges: readonly LostRange[]): Promise<void> {
+    return this.#waitedOut(() => this.#owned(recordLost(ranges)));
+  }
+
+  rememberOrigins(origins: readonly Origin[]): Promise<void> {
+    return this.#waitedOut(() => this.#owned(rememberOrigins(origins)));
+  }
+
+  topic(name: string): Promise<TopicMemory | null> {
+    return Promise.resolve(this.state.topics.get(name) ?? null);
+  }
+
+  rememberTopic(name: string, memory: TopicMemory): Promise<void> {
+    return this.#waitedOut(() => this.#owned(rememberTopic(name, memory)));
+  }
+
+  lease(window: string): Promise<Authority> {
+    return this.#waitedOut(() => this.#owned(lease(window, this.#o.instance)));
+  }
+
+  heartbeat(): Promise<void> {
+    return this.#owned(beat);
+  }
+
+  /** Leaves, so that a successor need not wait for the lease. That it fails changes nothing but that. */
+  async close(): Promise<void> {
+    this.#life.abort(new Failure("internal.cancelled", "the coverage store was closed"));
+    if (this.#fenced !== null || !this.#entered) return;
+    this.#entered = false;
+    await this.#queue.change(leave(this.#o.instance)).catch(() => {});
+  }
+
+  // ---- who else is there
+
+  /** Owners that are surely gone, with the beat at which that was found. Throws coverage.owned for a living one. */
+  async #judge(): Promise<ReadonlyMap<string, number>> {
+    const gone = new Map<string, number>();
+    for (const o of this.state.owners) {
+      if (o.instance === this.#o.instance) continue;
+      const life = this.#p.host.isAlive(o.host);
+      if (life === "alive") throw this.#owns(o);
+      if (life === "unknown") await this.#waitForBeat(o);
+      gone.set(o.instance, o.beat);
+    }
+    return gone;
+  }
+
+  #surelyDead(): ReadonlyMap<string, number> {
+    const dead = this.state.owners.filter((o) => this.#p.host.isAlive(o.host) === "dead");
+    return new Map(dead.map((o) => [o.instance, o.beat]));
+  }
+
+  /** Only our own clock counts: an owner that writes nothing for the whole lease has lost it. */
+  async #waitForBeat(o: Owner): Promise<void> {
+    const { leaseMs } = this.#o;
+    this.#p.waiting?.(ownerText(o), leaseMs);
+    const until = this.#p.clock.monotonic() + leaseMs;
+    for (let left = leaseMs; left > 0; left = until - this.#p.clock.monotonic()) {
+      await sleep(this.#p.clock, Math.min(1000, leaseMs / 4, left), this.#life.signal);
+      await this.#queue.reload();
+      const found = this.state.owners.find((x) => x.instance === o.instance);
+      if (found === undefined) return;
+      if (found.beat !== o.beat) throw this.#owns(found);
+    }
+  }
+
+  #owns(o: Owner): Failure {
+    return new Failure("coverage.owned", `another process works on this sink: ${ownerText(o)}`, {
+      at: this.#p.versions.place,
+      hint: "Stop it first, or give this pipeline another name or path",
+    });
+  }
+
+  // ---- what former owners left
+
+  async #settleAll(streams: ReadonlySet<StreamKey>): Promise<void> {
+    for (;;) {
+      const intents = [...this.state.intents.values()];
+      const intent = intents.find((i) => i.spans.some((s) => streams.has(s.stream)));
+      if (intent === undefined) return;
+      await this.#waitedOut(async () => {
+        const outcome = await settleIntent(this.#p.objects, intent, this.#p.hook);
+        if (outcome === "published") await this.#owned(cover([intent.id]));
+        else await this.#owned(drop([intent.id]));
+        this.#p.settled?.(intent, outcome);
+      });
+    }
+  }
+
+  // ---- the index
+
+  /** Housekeeping: that it fails delays no acknowledgement; the next cover tries again. One at a time. */
+  #tidy(): Promise<void> {
+    this.#tidying ??= this.#tidyOnce().finally(() => {
+      this.#tidying = null;
+    });
+    return this.#tidying;
+  }
+
+  async #tidyOnce(): Promise<void> {
+    try {
+      for (const change of await this.#segments.tidy(this.state)) await this.#owned(change);
+    } catch (e) {
+      const failure = asFailure(e);
+      if (failure.code !== "coverage.fenced") this.#p.trouble?.(failure);
+    }
+  }
+
+  // ---- compare and swap
+
+  async #owned<T>(change: Change<T>): Promise<T> {
+    if (this.#fenced !== null) throw this.#fenced;
+    try {
+      return await this.#queue.change(asOwner(this.#o.instance, change));
+    } catch (e) {
+      const f = asFailure(e);
+      if (f.code === "coverage.fenced") this.#fenced = f;
+      throw f;
+    }
+  }
+
+  /**
+   * For calls in whose middle the caller can do nothing but try again: waits an outage out until it ends or the
+   * store is closed. What is repeated is safe to repeat.
+   */
+  async #waitedOut<T>(fn: () => Promise<T>): Promise<T> {
+    let troubled = false;
+    for (let pause = RETRY_FIRST_MS; ; pause = Math.min(2 * pause, RETRY_LONGEST_MS)) {
+      try {
+        const value = await fn();
+        if (troubled) this.#p.trouble?.(null);
+        return value;
+      } catch (e) {
+        const failure = asFailure(e);
+        if (!passes(failure)) throw failure;
+        troubled = true;
+        this.#p.trouble?.(failure);
+        await sleep(this.#p.clock, pause, this.#life.signal);
+      }
+    }
+  }
+}
