@@ -58,6 +58,12 @@ export async function campaign(o: CampaignOptions): Promise<Campaign> {
     const fast = await leg(o, at, last, STRIDE, tally);
     at = fast.at;
     if (fast.end === "done") break;
+    if (fast.end === "grew") {
+      // Memory that grows over many cases is nobody's in particular.
+      tally.crashes++;
+      o.complain(`${o.target}: more than ${o.maxMb} MB before case ${at}`);
+      continue;
+    }
     // The culprit is one of the next STRIDE cases.
     const slow = await leg(o, at, Math.min(at + STRIDE, last), 1, tally);
     at = slow.at;

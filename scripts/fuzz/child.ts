@@ -20,4 +20,6 @@ for (let n = Number(from); n < last; n++) {
   if ((n + 1) % every !== 0 && n + 1 !== last) continue;
   say({ at: n + 1, refused, mb: Math.round(process.memoryUsage.rss() / 1e6) });
   refused = 0;
+  // The runtime frees the native state of its zlib calls on a turn of the loop only, and a lane's loop turns too.
+  await new Promise((turn) => setImmediate(turn));
 }

@@ -58,7 +58,8 @@ async function runPipeline(
     life.runner = stream.runner;
     telemetry.watchBudget(stream.budget);
     await stream.prepare();
-    telemetry.start();
+    const url = telemetry.start();
+    if (url !== null) observer.emit({ e: "http.listening", url });
     observer.emit({
       e: "pipeline.started",
       pipeline: config.pipeline.name,

@@ -1,15 +1,18 @@
 /** What only root can do, or what root must give up to be refused anything: tests say loudly what they left out. */
-import { command, type Ended, Twg } from "./twg.ts";
+import { type Ended, type Pipeline, stream, Twg } from "./twg.ts";
 
-export const IS_ROOT = process.getuid?.() === 0;
+const IS_ROOT = process.getuid?.() === 0;
 
-/**
- * Runs twg without the right to pass over file permissions, which root has. Elsewhere that needs nothing.
- */
+const WITHOUT = "-dac_override,-dac_read_search";
+/** Takes from root the right to pass over file permissions; nobody else has it. */
+const CONFINED = IS_ROOT ? ["setpriv", `--bounding-set=${WITHOUT}`, `--inh-caps=${WITHOUT}`] : [];
+
 export function confined(args: readonly string[]): Promise<Ended> {
-  if (!IS_ROOT) return command(args);
-  const without = "-dac_override,-dac_read_search";
-  return new Twg(args, {}, ["setpriv", `--bounding-set=${without}`, `--inh-caps=${without}`]).ended();
+  return new Twg(args, {}, CONFINED).ended();
+}
+
+export function confinedStream(p: Pipeline): Twg {
+  return stream(p, { before: CONFINED });
 }
 
 /** A small file system of its own, in memory. Null, with a loud line, where we may not mount one. */

@@ -217,13 +217,15 @@ export interface StreamFlags {
   readonly untilCaughtUp?: boolean;
   readonly more?: readonly string[];
   readonly environment?: Record<string, string>;
+  /** A program that becomes twg. */
+  readonly before?: readonly string[];
 }
 
 /** `twg stream` with JSON logs of every level. */
 export function stream(p: Pipeline, flags: StreamFlags = {}): Twg {
   const caughtUp = flags.untilCaughtUp === true ? ["--until-caught-up"] : [];
   const args = ["stream", "-c", p.config, "--log-format", "json", "--log-level", "debug"];
-  return new Twg([...args, ...caughtUp, ...(flags.more ?? [])], flags.environment);
+  return new Twg([...args, ...caughtUp, ...(flags.more ?? [])], flags.environment, flags.before);
 }
 
 /** Runs until everything that is there has landed; anything but exit 0 fails. */

@@ -70,6 +70,21 @@ test("a case that throws and one that kills its process are crashes, and the cam
   });
 }, 30_000);
 
+test("memory above the limit is a crash", async () => {
+  const complaints: string[] = [];
+  const complain = (line: string) => complaints.push(line);
+  const { crashes } = await campaign({
+    target: "bytes",
+    first: 0,
+    cases: 500,
+    hangMs: 60_000,
+    maxMb: 1,
+    complain,
+  });
+  expect(crashes).toBe(1);
+  expect(complaints).toEqual(["bytes: more than 1 MB before case 500"]);
+}, 30_000);
+
 test("a case that never ends is a hang", async () => {
   expect(await canary(695, 10, 1500)).toEqual({
     crashes: 0,

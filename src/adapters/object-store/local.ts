@@ -181,7 +181,8 @@ export class LocalObjectStore implements ObjectStore {
   }
 
   async #show(target: Target, staged: Look | null): Promise<void> {
-    if (staged === null) throw absent(this.#final(target));
+    // Of another size it is not what was sealed: as good as gone, and never shown.
+    if (staged?.bytes !== target.bytes) throw absent(this.#final(target));
     await this.#folders.make(dirname(this.#final(target)));
     if (await this.#linked(target)) return;
     // ENOENT: the folder was removed since it was made, or the staged file by another process.

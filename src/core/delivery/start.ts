@@ -132,7 +132,7 @@ function retentionGap(input: StartInput, chosen: Choice): Ranges {
       `records ${text(gone)} are not in the sink and the broker has removed them: it begins at ${input.earliest}`,
       {
         at: input.place,
-        hint: "Let the policy for positions out of range accept the loss, which records it; and give the topic a longer retention",
+        hint: "`on_out_of_range` of the source can accept the loss, which records it; and give the topic a longer retention",
       },
     );
   }

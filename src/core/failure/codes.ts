@@ -81,7 +81,11 @@ export const CODES = {
   ),
   "store.denied": spec("environment", false, "No right to write in the sink's folder."),
   "store.read_only": spec("environment", false, "The file system of the sink's folder is read-only."),
-  "store.misplaced": spec("environment", false, "The sink's path runs through a file, or over the border of a file system."),
+  "store.misplaced": spec(
+    "environment",
+    false,
+    "The sink's path runs through a file, or over the border of a file system.",
+  ),
   "store.io": spec("environment", true, "The file system reported an error on reading or writing."),
   "store.not_durable": spec(
     "runtime",

@@ -36,6 +36,8 @@ type PipelineEvent =
       readonly version: string;
       readonly lanes: number;
     }
+  /** The one way to learn the port where 0 was asked for. */
+  | { readonly e: "http.listening"; readonly url: string }
   | { readonly e: "pipeline.stopping"; readonly reason: string }
   | { readonly e: "pipeline.stopped"; readonly rows: number; readonly reason: string }
   | { readonly e: "secrets.reread"; readonly secrets: number; readonly changed: number }
@@ -204,6 +206,7 @@ export const EVENTS: { readonly [K in EventName]: EventRow<K> } = {
     level: "info",
     text: (e) => `pipeline ${e.pipeline} started, twg ${e.version}, ${e.lanes} lanes`,
   },
+  "http.listening": { level: "info", text: (e) => `health, metrics and status at ${e.url}` },
   "pipeline.stopping": { level: "info", text: (e) => `stopping: ${e.reason}` },
   "pipeline.stopped": {
     level: "info",

@@ -16,11 +16,12 @@ import type { Observer } from "../ports/observer.ts";
 import type { FoundStream, Source, SourceHost, StreamStart } from "../ports/source.ts";
 import type { FrameBundle } from "../records/frame.ts";
 import type { Span } from "../records/stream.ts";
-import type { Clock, Timer } from "../time/clock.ts";
+import type { Clock } from "../time/clock.ts";
 import { Acknowledger } from "./acknowledger.ts";
 import type { Admission } from "./admission.ts";
 import type { BufferPool } from "./buffer-pool.ts";
 import { LanePool } from "./lane-pool.ts";
+import { Pulse } from "./pulse.ts";
 import { type StartRules, StreamTable } from "./stream-table.ts";
 
 /** Times that the same bytes are fetched anew before unreadable records end the job. */
@@ -66,7 +67,7 @@ export class Runner implements SourceHost, CommitListener {
   readonly #table: StreamTable;
   readonly #acks: Acknowledger;
   #pool: LanePool | null = null;
-  #heartbeat: Timer | null = null;
+  readonly #pulse: Pulse;
   #rows = 0;
   #swept = false;
   #reason: string | null = null;
@@ -89,6 +90,7 @@ export class Runner implements SourceHost, CommitListener {
     this.#committer = parts.committer(this);
     this.#table = new StreamTable(options.rules, options.lanes, parts);
     this.#acks = new Acknowledger(parts);
+    this.#pulse = new Pulse(options.heartbeatMs, parts, (failure) => this.#fail(failure));
   }
 
   get lanes(): number {
@@ -112,7 +114,7 @@ export class Runner implements SourceHost, CommitListener {
         died: (lane, failure, restarts) => this.#onDied(lane, failure, restarts),
         hopeless: (failure) => this.#fail(failure),
       });
-      this.#beat();
+      this.#pulse.start();
       this.#p.source.run(this).then(
         () => this.drain("the source ended"),
         (e) => this.#sourceFailed(asFailure(e)),
@@ -413,37 +415,13 @@ export class Runner implements SourceHost, CommitListener {
 
   async #shutDown(): Promise<void> {
     this.#finished = true;
-    this.#heartbeat?.cancel();
+    this.#pulse.stop();
     this.#pool?.stop();
     this.#p.admission.close();
     this.#committer.close();
     this.#acks.close();
     await this.#p.source.close();
     await this.#p.coverage.close();
-  }
-
-  #beat(): void {
-    this.#heartbeat = this.#p.clock.after(this.#o.heartbeatMs, () => {
-      this.#p.coverage.heartbeat().then(
-        () => {
-          this.#p.observer.emit({ e: "coverage.healthy" });
-          this.#afterBeat();
-        },
-        (e) => {
-          this.#p.observer.emit({ e: "coverage.troubled", failure: toWire(asFailure(e)) });
-          this.#afterBeat();
-        },
-      );
-    });
-  }
-
-  #afterBeat(): void {
-    if (this.#finished) return;
-    const fenced = this.#p.coverage.fenced;
-    if (fenced !== null) {
-      this.#p.observer.emit({ e: "coverage.fenced", failure: toWire(fenced) });
-      this.#fail(fenced);
-    } else this.#beat();
   }
 
   #lanes(): LanePool {

@@ -13,6 +13,7 @@ import {
   readFileSync,
   rmSync,
   symlinkSync,
+  truncateSync,
   unlinkSync,
   writeFileSync,
 } from "node:fs";
@@ -116,6 +117,17 @@ describe("what a kill leaves", () => {
     await store("b").publish(target);
     expect(stagedIn()).toEqual([]);
     expect(readFileSync(pathOf(target), "utf8")).toBe("hello");
+  });
+
+  test("a staged file that was cut short is as good as gone: never shown, and can be discarded", async () => {
+    const s = store();
+    const target = await sealed(s);
+    truncateSync(stagedPath(target), 3);
+    expect(await s.probe(target)).toBe("absent");
+    expect((await failure(() => s.publish(target))).code).toBe("store.absent");
+    expect(existsSync(pathOf(target))).toBe(false);
+    await s.discard(target);
+    expect(stagedIn()).toEqual([]);
   });
 
   test("after unlink: publish is done again without harm", async () => {

@@ -227,6 +227,17 @@ describe("refused, with object and place", () => {
     );
   });
 
+  test("very many spans cost a moment and not the square of it; an overlap among them is found", () => {
+    const spans = Array.from({ length: 80_000 }, (_, i) => [i % 2 ? "b" : "a", `${3 * i}`, `${3 * i + 3}`]);
+    const intent = { id: "x", targets: [], spans, authorities: [], rows: 1, bytes: 1 };
+    const state = { ...JSON.parse(text(STATE)), intents: [intent] };
+    expect(read(bytesOf(JSON.stringify(state))).intents.get("x")?.spans).toHaveLength(80_000);
+    spans[50_001] = ["b", "7", "8"];
+    spans.push(["b", "3", "6"]);
+    const f = refused(() => read(bytesOf(JSON.stringify(state))));
+    expect([f.code, f.at]).toEqual(["coverage.corrupt", "the-object $.intents[0].spans[80000]"]);
+  });
+
   test("a segment with an id twice", () => {
     const twice = JSON.parse(text(SEGMENT));
     twice.entries[1] = twice.entries[0];

@@ -8,6 +8,7 @@ const SET = "(1.50k rows, 2.00 KiB, 2 files) in 120 ms";
 
 const LINES: { readonly [K in EventName]: string } = {
   "pipeline.started": "info pipeline orders started, twg 0.1.0, 2 lanes",
+  "http.listening": "info health, metrics and status at http://127.0.0.1:9464/",
   "pipeline.stopping": "info stopping: SIGTERM received",
   "pipeline.stopped": "info stopped after 1.50k rows: drained",
   "secrets.reread": "info 2 secrets read again, 1 changed",
@@ -40,8 +41,7 @@ const LINES: { readonly [K in EventName]: string } = {
   "sink.troubled": `warn raw: ${CANCELLED}`,
   "sink.recovered": "info raw: works again after 5.0 s",
   "coverage.healthy": "debug coverage store works",
-  "coverage.waiting":
-    "warn waiting up to 15.0 s to see whether the former owner lives: pid 7 on other",
+  "coverage.waiting": "warn waiting up to 15.0 s to see whether the former owner lives: pid 7 on other",
   "coverage.troubled": `warn coverage store: ${CANCELLED}`,
   "coverage.fenced": `error another process took over: ${CANCELLED}`,
   "stall.detected": "warn no progress for 1 m 1 s with a lag of 5.00k and 1.00 KiB in flight",

@@ -15,6 +15,7 @@ const stall = { ms: 61_000, lag: 5000, bytesInFlight: 1024 };
 
 export const SAMPLES: { readonly [K in EventName]: EventOf<K> } = {
   "pipeline.started": { e: "pipeline.started", pipeline: "orders", version: "0.1.0", lanes: 2 },
+  "http.listening": { e: "http.listening", url: "http://127.0.0.1:9464/" },
   "pipeline.stopping": { e: "pipeline.stopping", reason: "SIGTERM received" },
   "pipeline.stopped": { e: "pipeline.stopped", rows: 1500, reason: "drained" },
   "secrets.reread": { e: "secrets.reread", secrets: 2, changed: 1 },

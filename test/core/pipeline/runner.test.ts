@@ -415,6 +415,19 @@ describe("a set that is refused", () => {
   });
 });
 
+describe("a set that is refused by a store that is no longer ours", () => {
+  test("ends the run instead of reading its records again", async () => {
+    await running();
+    source.deliver(0, 0, 10);
+    coverage.refusals.set("s1", { ok: false, reason: "fenced", detail: "" });
+    coverage.fenced = new Failure("coverage.fenced", "pid 8 took over");
+    lanes[0]!.seal("s1", [span(0, 0, 10)]);
+    await settle();
+    expect(outcome).toMatchObject({ code: "coverage.fenced" });
+    expect(source.seeks).toEqual([]);
+  });
+});
+
 describe("signs of life", () => {
   test("go on through an outage, which is told", async () => {
     coverage.heartbeats.push(null, new Failure("coverage.unavailable", "down"), null);
@@ -505,6 +518,19 @@ describe("a stop", () => {
       [1, true],
       [1, true],
     ]);
+  });
+
+  test("sends once more what the source had not taken", async () => {
+    await running();
+    source.ackFaults.push(new Failure("net.refused", "down"));
+    source.deliver(0, 0, 10);
+    lanes[0]!.seal("a", [span(0, 0, 10)]);
+    await settle();
+    expect(source.acks).toEqual([]);
+    runner.drain("a signal");
+    await settle();
+    expect(source.acks).toEqual([[{ stream: 0, next: 10n }]]);
+    expect(outcome).toMatchObject({ rows: 10 });
   });
 
   test("that a lane does not answer ends at its limit, and nothing more is acknowledged", async () => {
