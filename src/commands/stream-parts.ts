@@ -66,7 +66,8 @@ export function buildStream(
   hook: CrashHook | null,
 ): StreamParts {
   const { pipeline, source: from, sink } = config;
-  const instance = randomBytes(4).toString("hex");
+  // Part of set ids, which must be unique for ever.
+  const instance = randomBytes(8).toString("hex");
   const root = rootOf(sink.path);
   const staging = stagingOf(root, pipeline.name, sink.name);
   const store = new LocalObjectStore({ root, staging, instance });

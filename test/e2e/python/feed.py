@@ -1,6 +1,6 @@
 """Keeps records coming, whatever happens to the brokers. Arguments: bootstrap, topic, JSON {partitions, rate, codecs?, limit?}.
 
-Writes until its standard input is closed (or `limit` records are out); each record that is acknowledged by all in-sync replicas counts.
+Writes until its standard input is closed or, with a limit, until so many are out; each record that is acknowledged by all in-sync replicas counts.
 Prints `started` after the first acknowledgement, and at the end JSON {acknowledged, failed}.
 """
 
@@ -47,7 +47,7 @@ while not stop:
             break
     for p in producers:
         p.poll(0.002)
-    stop = told_to_stop() or (limit is not None and sent >= limit)
+    stop = told_to_stop() if limit is None else sent >= limit
 for p in producers:
     p.flush(300)
 print(json.dumps(counts), flush=True)
