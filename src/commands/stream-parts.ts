@@ -72,6 +72,7 @@ export function buildStream(
   const staging = stagingOf(root, pipeline.name, sink.name);
   const store = new LocalObjectStore({ root, staging, instance });
   const lanes = lanesOf(config);
+  let spawned = 0;
   const hooked = hook === null ? {} : { hook };
   const coverage = new CoverageKeeper(
     { instance, leaseMs: LEASE_BEATS * HEARTBEAT_MS, minIntervalMs: COVERAGE_INTERVAL_MS },
@@ -135,8 +136,11 @@ export function buildStream(
           listener,
           ...hooked,
         }),
-      spawnLane: (lane) =>
-        spawnWorkerLane({ t: "init", lane, config: laneConfig(config, instance, root, staging) }),
+      spawnLane: (lane) => {
+        // A lane that was replaced must not use its predecessor's ids again.
+        const life = `${instance}.${spawned++}`;
+        return spawnWorkerLane({ t: "init", lane, config: laneConfig(config, life, root, staging) });
+      },
       ledger: new Ledger(),
       admission: new Admission(systemClock, budget, limit, estimate),
       buffers: new BufferPool(pipeline.max_bytes / 2),

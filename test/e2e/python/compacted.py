@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 bootstrap, topic = sys.argv[1:3]
 common = {"bootstrap.servers": bootstrap, "log_level": 0}
-producers = [Producer({**common, "compression.type": c, "linger.ms": 50}) for c in ["none", "gzip", "snappy", "lz4", "zstd"]]
+producers = [Producer({**common, "compression.type": c, "linger.ms": 50, "enable.idempotence": True}) for c in ["none", "gzip", "snappy", "lz4", "zstd"]]
 for turn in range(10):
     p = producers[turn % 5]
     for i in range(40):
