@@ -89,7 +89,7 @@ export async function* memory(o: BenchOptions): AsyncGenerator<Figure> {
     // The same topic, begun near its end. Ours stamps its events a little later than the peer: then a few more are read.
     const start = `{ timestamp = ${FIRST_TIMESTAMP + MS_PER_RECORD * (long - short)} }`;
     const runs = await inTurn(
-      o.small ? 1 : 3,
+      Math.min(o.rounds, 3),
       () => land(o, topic, { start: EARLIEST, hashed: false }),
       () => land(o, topic, { start, hashed: false }),
     );
