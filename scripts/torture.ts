@@ -2,11 +2,15 @@
  * Kills a running pipeline with SIGKILL again and again and counts what landed with a reader that is not ours.
  *
  *   bun run torture --sink parquet --kills 50 --seed 7 [--points] [--records 60000] [--partitions 6]
- *                   [--binary dist/twg] [--bootstrap HOST:PORT --topic T] [--keep] [--json]
+ *                   [--binary dist/twg] [--bootstrap VERSION|HOST:PORT [--kill-brokers]] [--keep] [--json]
  *
  * `--points` kills at each named point of delivery in turn instead of at random moments. Without `--bootstrap` the
- * broker is the one of this repository, which speaks the same bytes; with it, a real one that holds the topic.
- * Last line with --json: {scenario, kills, produced, landed, lost, doubled, orphans}.
+ * broker is the one of this repository, which speaks the same bytes; with it, a real one, below with-servers.sh:
+ *
+ *   scripts/with-servers.sh --kafka 4.4.0:3 bun run torture --kills 50 --seed 7 --bootstrap 4.4.0 --kill-brokers --json
+ *
+ * Then librdkafka writes while twg is killed, reads everything at the end, and every value is compared with the files.
+ * Last line with --json: {scenario, kills, produced, landed, lost, doubled, orphans, ...}.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,6 +22,7 @@ import { startBroker, type Topic, topicOf } from "./torture/broker.ts";
 import { countLanded } from "./torture/landed.ts";
 import { orphansIn } from "./torture/orphans.ts";
 import { kill, type Started, start } from "./torture/process.ts";
+import { type RealBroker, startReal } from "./torture/real-broker.ts";
 
 const { values: flags } = parseArgs({
   options: {
@@ -29,7 +34,7 @@ const { values: flags } = parseArgs({
     partitions: { type: "string", default: "6" },
     binary: { type: "string" },
     bootstrap: { type: "string" },
-    topic: { type: "string", default: "orders" },
+    "kill-brokers": { type: "boolean", default: false },
     keep: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
   },
@@ -64,7 +69,7 @@ max_bytes = "8MiB"
 
 [source]
 type = "kafka"
-bootstrap = ["${topic.bootstrap}"]
+bootstrap = ${JSON.stringify(topic.bootstrap.split(","))}
 topics = ["${topic.name}"]
 group = "twg-torture-${flags.seed}"
 fetch_max_bytes = "256KiB"
@@ -104,6 +109,13 @@ const plan: readonly (string | null)[] = flags.points
 /** Seconds that a life takes on average, so that records keep coming until the last. */
 const LIFE_S = flags.points ? 2 : 1.3;
 
+/** Null: the broker of this repository is asked. */
+async function realBroker(records: number, partitions: number, seconds: number): Promise<RealBroker | null> {
+  const { bootstrap: which, "kill-brokers": killBrokers } = flags;
+  if (which === undefined) return null;
+  return startReal({ which, records, partitions, seconds, killBrokers }, chance);
+}
+
 async function lives(config: string): Promise<number> {
   let kills = 0;
   for (const [i, point] of plan.entries()) {
@@ -116,7 +128,9 @@ async function lives(config: string): Promise<number> {
 
 async function run(): Promise<boolean> {
   const [records, partitions, seed] = [Number(flags.records), Number(flags.partitions), Number(flags.seed)];
-  const broker = await startBroker(flags, records, partitions, seed, plan.length * LIFE_S);
+  const seconds = plan.length * LIFE_S;
+  const real = await realBroker(records, partitions, seconds);
+  const broker = real ?? (await startBroker("orders", records, partitions, seed, seconds));
   try {
     const config = await writeConfig(broker.topic);
     const kills = await lives(config);
@@ -131,7 +145,9 @@ async function run(): Promise<boolean> {
       const there = (landed.ranges.get(partition) ?? []).reduce((n, [a, b]) => n + (b - a), 0);
       lost += end - there;
     }
-    const orphans = await orphansIn(lake);
+    const orphans = orphansIn(lake);
+    const compared = await real?.compare(lake);
+    const differences = compared?.differences ?? [];
     const result = {
       scenario: flags.points ? "parquet-points" : "parquet",
       kills,
@@ -140,13 +156,16 @@ async function run(): Promise<boolean> {
       lost,
       doubled: landed.doubled,
       orphans: orphans.length,
+      ...(real === null ? {} : { differences: differences.length, broker_kills: real.kills() }),
       reader: landed.reader,
       seed: Number(flags.seed),
     };
     if (orphans.length > 0) say(`orphans:\n${orphans.join("\n")}`);
+    for (const d of differences) say(d);
     if (flags.json) console.log(JSON.stringify(result));
     else console.table([result]);
-    return lost === 0 && landed.doubled === 0 && orphans.length === 0 && kills > 0;
+    const clean = lost === 0 && landed.doubled === 0 && orphans.length === 0 && differences.length === 0;
+    return clean && kills > 0;
   } finally {
     await broker.stop();
   }

@@ -5,6 +5,7 @@
  */
 import { afterEach, describe, expect, test } from "bun:test";
 import { orphansIn } from "../../scripts/torture/orphans.ts";
+import { demandBrokers } from "./demand-brokers.ts";
 import { feed, feedAll } from "./feeder.ts";
 import {
   admin,
@@ -12,7 +13,6 @@ import {
   commitsOf,
   compareWithKafka,
   createTopic,
-  demandBrokers,
   endsOf,
   fresh,
   killNode,

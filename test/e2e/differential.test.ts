@@ -6,15 +6,8 @@
 import { describe, expect, test } from "bun:test";
 import { countLanded } from "../../scripts/torture/landed.ts";
 import { codecsOnDisk } from "./batches-on-disk.ts";
-import {
-  CLUSTERS,
-  compareWithKafka,
-  createTopic,
-  demandBrokers,
-  fresh,
-  python_,
-  type Served,
-} from "./real-kafka.ts";
+import { demandBrokers } from "./demand-brokers.ts";
+import { CLUSTERS, compareWithKafka, createTopic, fresh, python_, type Served } from "./real-kafka.ts";
 import { catchUp, pipeline } from "./twg.ts";
 
 const RECORDS = Number(process.env.TWG_E2E_RECORDS ?? "300000");

@@ -10,6 +10,7 @@ import { FakeCluster } from "../brokers/kafka/cluster.ts";
 import { legacyMessage, legacyWrapper } from "../brokers/kafka/legacy-builder.ts";
 import { listenCluster } from "../brokers/kafka/sockets.ts";
 import { batchesOnDisk } from "./batches-on-disk.ts";
+import { demandBrokers } from "./demand-brokers.ts";
 import { feedAll } from "./feeder.ts";
 import { produceRaw } from "./raw-producer.ts";
 import {
@@ -17,7 +18,6 @@ import {
   commitsOf,
   compareWithKafka,
   createTopic,
-  demandBrokers,
   endsOf,
   fresh,
   python_,

@@ -18,6 +18,8 @@ export interface FeedOptions {
 export interface Feeder {
   /** Stops it, and waits until every record has its acknowledgement. */
   stop(): Promise<Fed>;
+  /** Ends it at once, whatever is under way. */
+  abandon(): Promise<void>;
 }
 
 /** Resolves once the first record is acknowledged. */
@@ -37,6 +39,10 @@ export async function feed(served: Served, topic: string, options: FeedOptions):
       const last = await lines.next();
       await child.exited;
       return JSON.parse(last.value ?? "null") as Fed;
+    },
+    async abandon() {
+      child.kill("SIGKILL");
+      await child.exited;
     },
   };
 }

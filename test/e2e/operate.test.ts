@@ -5,6 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { demandBrokers } from "./demand-brokers.ts";
 import { feedAll } from "./feeder.ts";
 import { get, metric, ready, untilMetric, urlOf } from "./http.ts";
 import {
@@ -14,7 +15,6 @@ import {
   commitsOf,
   compareWithKafka,
   createTopic,
-  demandBrokers,
   fresh,
   killNode,
   MAIN,

@@ -4,17 +4,18 @@
  * false meanwhile. Method: real faults made from outside while it runs, and a full comparison at the end.
  */
 import { afterAll, describe, expect, test } from "bun:test";
-import { chmodSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import { chmodSync, renameSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { orphansIn } from "../../scripts/torture/orphans.ts";
+import { demandBrokers } from "./demand-brokers.ts";
 import { feed, feedAll } from "./feeder.ts";
-import { get, ready } from "./http.ts";
+import { get, ready, untilMetric } from "./http.ts";
 import { confinedStream, smallDisk } from "./privileges.ts";
 import {
   CLUSTERS,
+  commitsOf,
   compareWithKafka,
   createTopic,
-  demandBrokers,
   fresh,
   killNode,
   MAIN,
@@ -182,6 +183,28 @@ describe.skipIf(MAIN === null)("outages of the sink", () => {
   );
 
   test(
+    "a stop while the sink is down: exit 1 after drain_ms, and what was read is read again",
+    async () => {
+      const topic = await topicWith(1_000);
+      const p = pipeline({ served, topics: [topic], group: `g-${topic}`, pipeline: 'drain_ms = "3s"' });
+      const twg = stream(p);
+      await until("all landed", () => rowsCovered(twg) >= 1_000);
+      renameSync(join(p.lake, topic), join(p.lake, "away"));
+      writeFileSync(join(p.lake, topic), "a file where the folder should be");
+      await feedAll(served, topic, 2, 1_000);
+      await twg.saw("sink.troubled");
+      twg.kill("SIGTERM");
+      const ended = await twg.ended();
+      expect([ended.code, ended.failure?.code]).toEqual([1, "delivery.drain_timeout"]);
+      rmSync(join(p.lake, topic));
+      renameSync(join(p.lake, "away"), join(p.lake, topic));
+      await catchUp(p);
+      await same(topic, p.lake, 2_000);
+    },
+    LIMIT,
+  );
+
+  test(
     "folders that somebody removes while it runs are made again; what was not published yet lands",
     async () => {
       const topic = await topicWith(1_000);
@@ -199,10 +222,14 @@ describe.skipIf(MAIN === null)("outages of the sink", () => {
   );
 });
 
-const rowsCovered = (t: Twg): number => {
+const covered = (t: Twg): number =>
+  t.log.filter((l) => l.event === "set.covered").reduce((n, l) => n + Number(l.fields.rows), 0);
+
+/** Of a process that must be running. */
+function rowsCovered(t: Twg): number {
   if (!t.isRunning) throw new Error(`twg ended:\n${t.output.slice(-3000)}`);
-  return t.log.filter((l) => l.event === "set.covered").reduce((n, l) => n + Number(l.fields.rows), 0);
-};
+  return covered(t);
+}
 
 /** The kernel refuses while a file is open for writing. */
 function tryReadOnly(d: { readOnly(on: boolean): void }): boolean {
@@ -219,6 +246,32 @@ function tryReadOnly(d: { readOnly(on: boolean): void }): boolean {
 const single = CLUSTERS.find((c) => c.plain.length === 1);
 
 describe.skipIf(MAIN === null)("outages of the source", () => {
+  test.skipIf(single === undefined)(
+    "a stop while the broker is away: what was fetched lands, exit 0, and the commit is made up for later",
+    async () => {
+      const on = single as Served;
+      const topic = await topicWith(1_000, on);
+      const group = `g-${topic}`;
+      const spec: PipelineSpec = { served: on, topics: [topic], group, observability: LISTEN };
+      const p = pipeline({ ...spec, sink: 'roll_interval_ms = "10m"' });
+      const twg = stream(p);
+      for (const partition of ["0", "1"]) {
+        await untilMetric(twg, "twg_source_position", { topic, partition }, 500);
+      }
+      await killNode(on, 1);
+      await twg.saw("source.troubled");
+      twg.kill("SIGTERM");
+      expect((await twg.ended()).code).toBe(0);
+      expect(covered(twg)).toBe(1_000);
+      expect(twg.count("source.acknowledge_failed")).toBeGreaterThan(0);
+      await upNodes(on, [1]);
+      expect(await commitsOf(on, topic, group)).toEqual({ "0": -1001, "1": -1001 });
+      await catchUp(p);
+      expect(await commitsOf(on, topic, group)).toEqual({ "0": 500, "1": 500 });
+    },
+    LIMIT,
+  );
+
   test.skipIf(single === undefined)(
     "the only broker restarts: not ready meanwhile, and it goes on by itself",
     async () => {

@@ -7,17 +7,9 @@ import { describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, renameSync, unlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { countLanded } from "../../scripts/torture/landed.ts";
+import { demandBrokers } from "./demand-brokers.ts";
 import { feedAll } from "./feeder.ts";
-import {
-  admin,
-  commitsOf,
-  compareWithKafka,
-  createTopic,
-  demandBrokers,
-  fresh,
-  MAIN,
-  type Served,
-} from "./real-kafka.ts";
+import { admin, commitsOf, compareWithKafka, createTopic, fresh, MAIN, type Served } from "./real-kafka.ts";
 import { catchUp, command, type Pipeline, type PipelineSpec, pipeline, stream } from "./twg.ts";
 import { until } from "./until.ts";
 

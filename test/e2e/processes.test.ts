@@ -4,17 +4,9 @@
  */
 import { expect, test } from "bun:test";
 import { orphansIn } from "../../scripts/torture/orphans.ts";
+import { demandBrokers } from "./demand-brokers.ts";
 import { feed, feedAll } from "./feeder.ts";
-import {
-  commitsOf,
-  compareWithKafka,
-  createTopic,
-  demandBrokers,
-  endsOf,
-  fresh,
-  MAIN,
-  type Served,
-} from "./real-kafka.ts";
+import { commitsOf, compareWithKafka, createTopic, endsOf, fresh, MAIN, type Served } from "./real-kafka.ts";
 import { catchUp, type Pipeline, pipeline, stream } from "./twg.ts";
 import { until } from "./until.ts";
 

@@ -1,5 +1,4 @@
 /** The real brokers and the independent client of the end-to-end tests, as scripts/with-servers.sh hands them over. */
-import { expect, test } from "bun:test";
 import { dirname, join } from "node:path";
 
 export interface Served {
@@ -31,16 +30,6 @@ export const CLUSTERS: readonly Served[] =
 
 /** The cluster for tests that one version is enough for. */
 export const MAIN: Served | null = CLUSTERS.find((c) => c.plain.length >= 3) ?? CLUSTERS[0] ?? null;
-
-/** A loud line where the brokers are missing, and a failure where that is not allowed (TWG_STRICT). */
-export function demandBrokers(what: string): void {
-  const strict = process.env.TWG_STRICT === "1";
-  if (MAIN === null)
-    console.error(`SKIP: no real Kafka brokers (scripts/with-servers.sh): ${what} not tried`);
-  test.skipIf(MAIN === null && !strict)(`${what}: there are real brokers`, () => {
-    expect(CLUSTERS.length).toBeGreaterThan(0);
-  });
-}
 
 let serial = 0;
 

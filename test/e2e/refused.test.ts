@@ -6,19 +6,10 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { demandBrokers } from "./demand-brokers.ts";
 import { feedAll } from "./feeder.ts";
 import { confined } from "./privileges.ts";
-import {
-  ALICE,
-  admin,
-  BOB,
-  createTopic,
-  demandBrokers,
-  endsOf,
-  fresh,
-  MAIN,
-  type Served,
-} from "./real-kafka.ts";
+import { ALICE, admin, BOB, createTopic, endsOf, fresh, MAIN, type Served } from "./real-kafka.ts";
 import {
   catchUp,
   command,

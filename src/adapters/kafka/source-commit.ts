@@ -39,7 +39,10 @@ export class GroupCommitter {
     this.#group = group;
   }
 
-  /** Resolves when the broker has these or later positions; rejects when it could not be told. */
+  /**
+   * Resolves when the broker has these or later positions; rejects when it could not be told. What was not told is
+   * forgotten: the caller knows it, and by then the topic may be another one under the same name.
+   */
   commit(marks: readonly CommitMark[], signal: AbortSignal): Promise<void> {
     for (const m of marks) this.#pending.set(`${m.topicId}/${m.topic}/${m.partition}`, m);
     if (this.#running === null) return this.#start(signal);
@@ -70,7 +73,6 @@ export class GroupCommitter {
       } catch (e) {
         const failure = asFailure(e);
         if (tries === TRIES || !failure.retry) {
-          this.#keep(marks);
           throw failure;
         }
         this.#parts.client.forgetCoordinator(this.#group);
@@ -79,11 +81,6 @@ export class GroupCommitter {
         });
       }
     }
-  }
-
-  /** What could not be committed goes with the next commit, unless that has something newer. */
-  #keep(marks: ReadonlyMap<string, CommitMark>): void {
-    for (const [key, m] of marks) if (!this.#pending.has(key)) this.#pending.set(key, m);
   }
 
   async #send(marks: readonly CommitMark[], signal: AbortSignal): Promise<void> {

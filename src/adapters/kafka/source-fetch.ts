@@ -15,7 +15,7 @@ import type { BrokerLink } from "./client-link.ts";
 import { Backoff, brokerFailure, isWorthAnotherTry } from "./client-retry.ts";
 import type { ResponseMemory } from "./session/connection.ts";
 import { FetchSession, type WantedPartition } from "./session/fetch-session.ts";
-import { type Asked, cutFrame } from "./source-frames.ts";
+import { type Asked, cutFrame, isCurrent } from "./source-frames.ts";
 import type { Partition } from "./source-partition.ts";
 import { ERROR, kafkaError } from "./wire/errors.ts";
 import type { FetchResponse, FetchResponsePartition } from "./wire/messages/fetch.ts";
@@ -242,7 +242,7 @@ export class FetchLoop {
         const one = asked.get(key);
         // Once only: of a partition that an answer names twice, the second part would be read twice as well.
         asked.delete(key);
-        if (one === undefined || one.partition.version !== one.version) continue;
+        if (one === undefined || !isCurrent(one)) continue;
         const frame = this.#readOne(one, answer, response, at);
         if (frame !== null) frames.push(frame);
       }

@@ -8,11 +8,19 @@ import type { Partition } from "./source-partition.ts";
 import { type BatchScan, scanBatches } from "./source-scan.ts";
 import type { FetchResponsePartition } from "./wire/messages/fetch.ts";
 
-/** A partition as it was when the request was made: an answer counts only while `version` is still the same. */
+/** A partition as it was when the request was made. */
 export interface Asked {
   readonly partition: Partition;
   readonly version: number;
   readonly position: bigint;
+}
+
+/**
+ * An answer counts only while the partition is where it was. When a leader moves, the loops of the old one and of
+ * the new one may both have asked for the same position: the first answer is read, the second would be read twice.
+ */
+export function isCurrent({ partition, version, position }: Asked): boolean {
+  return partition.version === version && partition.position === position;
 }
 
 export type Cut =

@@ -37,7 +37,7 @@ export class Partition implements TopicPartition {
   state: PartitionState = "fetching";
   position: bigint;
   attempt: number;
-  /** Raised whenever an answer under way has lost its meaning: seek, truncation check. */
+  /** Raised whenever an answer under way has lost its meaning: a seek, a topic made anew. */
   version = 0;
   maxBytes: number;
   /** Leader epoch up to which the log is known not to have been cut below our position. */

@@ -255,10 +255,26 @@ export class PartitionReader implements FetchWatch {
     this.#p.task(this.#resolve(p, p.version));
   }
 
+  /** An outage is waited out, unless the partition is moved meanwhile. */
+  async #synced(p: Partition, version: number): Promise<void> {
+    const { client, clock, chance, troubles } = this.#p;
+    const backoff = new Backoff(chance);
+    while (p.version === version && !client.life.aborted) {
+      try {
+        return await this.#p.syncMetadata();
+      } catch (e) {
+        const failure = asFailure(e);
+        if (!isWorthAnotherTry(failure, "running")) throw failure;
+        troubles.report("metadata", failure);
+        await sleep(clock, backoff.next(), client.life).catch(() => {});
+      }
+    }
+  }
+
   async #resolve(p: Partition, version: number): Promise<void> {
     const { client, offsets, host } = this.#p;
     // A topic that was made anew begins at 0 again: then there is another verdict than loss, and no range to ask for.
-    await this.#p.syncMetadata();
+    await this.#synced(p, version);
     const ask = async (timestamp: bigint) => {
       if (p.version !== version) return undefined;
       const found = await listOffsets(offsets, [p], timestamp, false, Number.POSITIVE_INFINITY, client.life);
@@ -273,9 +289,8 @@ export class PartitionReader implements FetchWatch {
     );
     if (verdict.kind === "stop") throw verdict.failure;
     if (verdict.kind === "lost") {
+      // The host moves us on, or is about to: to move by ourselves would be to read on where it does not expect it.
       await host.lost(p.stream, p.position, verdict.next, "retention");
-      // The host has moved us on by now; if it has not, nothing else would.
-      if (p.version === version) p.seek(verdict.next, p.attempt);
     } else {
       p.state = "fetching";
       this.#hold(p);

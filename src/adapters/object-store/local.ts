@@ -74,7 +74,7 @@ export class LocalObjectStore implements ObjectStore {
       } finally {
         await file.close();
       }
-      // The root is where the first link of a file will be made: a border between file systems shows here.
+      // Rights or a quota that allow a file and refuse a link show here; no links at all are borne (see `noLinks`).
       await link(probe, linked).catch((e) => {
         if (!noLinks(e)) throw e;
       });

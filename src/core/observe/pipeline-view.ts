@@ -127,10 +127,11 @@ function begun(v: PipelineView, e: EventOf<"stream.begun">): void {
 }
 
 function delivered(v: PipelineView, e: EventOf<"bundle.delivered">): void {
-  v.bytes += e.bytes;
+  // The bundle's own size is that of its buffer, which is pooled and mostly larger than what came in it.
   v.laneBytes.set(e.lane, (v.laneBytes.get(e.lane) ?? 0) + e.bytes);
   let fresh = false;
   for (const part of e.parts) {
+    v.bytes += part.bytes;
     const p = v.partition(part.topic, part.partition);
     if (p === undefined) continue;
     p.position = part.next;

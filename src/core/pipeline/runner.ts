@@ -99,8 +99,9 @@ export class Runner implements SourceHost, CommitListener {
 
   /** Runs until the source ends, `drain` is called or something fatal happens (then it rejects with the Failure). */
   async run(): Promise<RunSummary> {
-    await this.#p.coverage.open();
     try {
+      const stopped = await this.#open();
+      if (stopped !== null) return { rows: 0, reason: stopped };
       const ended = new Promise<string>((resolve, reject) => {
         this.#settle = { resolve, reject };
       });
@@ -126,11 +127,26 @@ export class Runner implements SourceHost, CommitListener {
     }
   }
 
+  /** The wait for a former owner's lease takes a while: why the run was stopped meanwhile, or null. */
+  async #open(): Promise<string | null> {
+    try {
+      await this.#p.coverage.open();
+    } catch (e) {
+      if (this.#reason === null) throw e;
+    }
+    return this.#reason;
+  }
+
   /** Stops fetching, seals, publishes, covers, acknowledges, ends. Safe to call again. */
   drain(reason: string): void {
     if (this.#reason !== null || this.#finished) return;
     this.#reason = reason;
     this.#p.observer.emit({ e: "pipeline.stopping", reason });
+    if (this.#pool === null) {
+      // Nothing was begun: only the wait for the store, if it is under way, has to end.
+      void this.#p.coverage.close();
+      return;
+    }
     this.#drainBounded().then(
       () => this.#finish(() => this.#settle?.resolve(reason)),
       (e) => this.#fail(asFailure(e)),
@@ -155,13 +171,19 @@ export class Runner implements SourceHost, CommitListener {
       this.#swept = true;
       await this.#p.sweep();
     }
+    // Not as they were begun: a lane that died since then has moved its streams on.
+    const now = begun.map(({ lane, start }) => ({
+      lane,
+      start,
+      stream: this.#table.get(start.stream).laneStream,
+    }));
     for (let lane = 0; lane < this.#o.lanes; lane++) {
-      const streams = begun.filter((b) => b.lane === lane).map((b) => b.laneStream);
+      const streams = now.filter((b) => b.lane === lane).map((b) => b.stream);
       if (streams.length > 0) this.#lanes().place(lane, streams);
     }
     for (const b of begun) if (b.behind) this.#behind.add(b.start.stream);
     this.#checkCaughtUp();
-    return begun.map((b) => b.start);
+    return now.map(({ start, stream: { position, attempt } }) => ({ ...start, position, attempt }));
   }
 
   room(lane: number): number {
@@ -227,6 +249,9 @@ export class Runner implements SourceHost, CommitListener {
     this.#p.ledger.lose(stream, from, next);
     const attempt = this.#p.ledger.rewind(stream, next);
     this.#move(stream, next, attempt, `records were lost at the source (${reason})`);
+    // That the loss is recorded settles its positions, and perhaps the last ones that were waited for.
+    this.#acks.kick();
+    this.#checkCaughtUp();
   }
 
   // ---- CommitListener
@@ -376,10 +401,11 @@ export class Runner implements SourceHost, CommitListener {
   async #drainBounded(): Promise<void> {
     this.#p.source.pause();
     let late = false;
+    let undone = "open files were not published";
     const timer = this.#p.clock.after(this.#o.drainMs, () => {
       late = true;
       this.#fail(
-        new Failure("delivery.drain_timeout", `open files were not published within ${this.#o.drainMs} ms`, {
+        new Failure("delivery.drain_timeout", `${undone} within ${this.#o.drainMs} ms`, {
           hint: "Nothing is lost: what was not acknowledged is read again at the next start",
         }),
       );
@@ -387,6 +413,7 @@ export class Runner implements SourceHost, CommitListener {
     // A lane that restarts meanwhile holds nothing; what it had is read again after the next start.
     await this.#lanes().roll("drain");
     await this.#committer.idle();
+    undone = "everything is published, but the source did not take the acknowledgement";
     if (!late) await this.#acks.flush();
     timer.cancel();
   }
@@ -420,8 +447,9 @@ export class Runner implements SourceHost, CommitListener {
     this.#p.admission.close();
     this.#committer.close();
     this.#acks.close();
-    await this.#p.source.close();
-    await this.#p.coverage.close();
+    // Together: the source waits for its work to end, which may be a claim or a loss that waits out an outage of
+    // the coverage store, and that wait ends with the store.
+    await Promise.all([this.#p.source.close(), this.#p.coverage.close()]);
   }
 
   #lanes(): LanePool {

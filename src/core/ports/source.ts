@@ -64,7 +64,7 @@ export interface Source {
   run(host: SourceHost): Promise<void>;
   /** Goes back (or on) to a position; frames fetched before carry an older attempt. */
   seek(stream: number, position: bigint, attempt: number): void;
-  /** Commits to the broker; resolves when the broker has answered. A failed commit is retried by the next. */
+  /** Commits to the broker; resolves when the broker has answered. What a failed one carried has to be given again. */
   acknowledge(marks: readonly AckMark[]): Promise<void>;
   /** Stops fetching; what was delivered stays delivered. `run` goes on until `close`. */
   pause(): void;

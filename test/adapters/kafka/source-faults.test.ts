@@ -409,7 +409,7 @@ describe("commits", () => {
     expect(b.cluster.committed("g", "orders", 0)).toMatchObject({ offset: 21n, leaderEpoch: 1 });
   });
 
-  test("a coordinator that moves costs a second try; a longer outage fails the commit and the next one carries it", async () => {
+  test("a coordinator that moves costs a second try; a longer outage fails the commit, which is then forgotten", async () => {
     const b = await reading({ cluster: { brokers: 2 }, source: { group: "g" } }, 2);
     b.cluster.script.on({ api: "OffsetCommit", action: { do: "drop", when: "before" } });
     const first = acknowledge(b, 3n);
@@ -428,7 +428,9 @@ describe("commits", () => {
       done = true;
     });
     await b.until(() => done);
-    expect(b.cluster.committed("g", "orders", 0)?.offset).toBe(6n);
+    // Whoever acknowledges gives it again; kept here it could reach a topic that was made anew under the name.
+    expect(b.cluster.committed("g", "orders", 0)?.offset).toBe(3n);
+    expect(b.cluster.committed("g", "orders", 1)?.offset).toBe(5n);
     expect(b.outcome).toBe("running");
   });
 

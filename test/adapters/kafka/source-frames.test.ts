@@ -1,6 +1,6 @@
 /** What a fetch answer becomes: a frame with an exact span, nothing, or damage. */
 import { describe, expect, test } from "bun:test";
-import { type Asked, cutFrame } from "../../../src/adapters/kafka/source-frames.ts";
+import { type Asked, cutFrame, isCurrent } from "../../../src/adapters/kafka/source-frames.ts";
 import type { FetchResponsePartition } from "../../../src/adapters/kafka/wire/messages/fetch.ts";
 import { buildBatch, placeBatch } from "../../brokers/kafka/batch-builder.ts";
 
@@ -67,5 +67,18 @@ describe("cutting a frame", () => {
       /ends at 13, the log at 12/,
     );
     expect(cutFrame(asked(10n), answer(batchAt(10n, 3), -1n), true)).toMatchObject({ kind: "frame" });
+  });
+});
+
+describe("an answer", () => {
+  // Method: the partition is moved between question and answer, by a seek and by the answer of another loop.
+  test("counts only while the partition is where it was", () => {
+    const partition = { version: 4, position: 10n };
+    const question = { partition, version: 4, position: 10n } as unknown as Asked;
+    expect(isCurrent(question)).toBe(true);
+    partition.position = 20n;
+    expect(isCurrent(question)).toBe(false);
+    Object.assign(partition, { version: 5, position: 10n });
+    expect(isCurrent(question)).toBe(false);
   });
 });

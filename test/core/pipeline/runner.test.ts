@@ -159,7 +159,31 @@ describe("beginning", () => {
     start();
     await settle();
     expect(outcome).toMatchObject({ code: "coverage.owned" });
-    expect([lanes.length, source.host, journal]).toEqual([0, null, []]);
+    expect([lanes.length, source.host, journal]).toEqual([0, null, ["close source", "close coverage"]]);
+  });
+});
+
+describe("a stop while the store is being taken", () => {
+  test("ends the wait and the run, without a lane or a failure", async () => {
+    let giveUp: (f: Failure) => void = () => {};
+    coverage.open = () => new Promise((_, reject) => (giveUp = reject));
+    coverage.close = async () => giveUp(new Failure("internal.cancelled", "closed"));
+    start();
+    runner.drain("a signal");
+    await settle();
+    expect(outcome).toEqual({ rows: 0, reason: "a signal" });
+    expect([lanes.length, source.host]).toEqual([0, null]);
+  });
+
+  test("that is taken all the same by then ends the run too", async () => {
+    const gate = new Gate();
+    coverage.open = () => gate.promise;
+    start();
+    runner.drain("a signal");
+    gate.open();
+    await settle();
+    expect(outcome).toEqual({ rows: 0, reason: "a signal" });
+    expect(source.host).toBeNull();
   });
 });
 
@@ -462,7 +486,8 @@ describe("records that the source lost", () => {
     lanes[0]!.seal("s1", [span(0, 0, 10)]);
     await settle();
     await source.host!.lost(0, 10n, 50n, "retention");
-    expect(journal.slice(-2)).toEqual(["lost 10-50 retention", "seek 0 to 50 attempt 1"]);
+    // That it is recorded is the durable event: the source may be told, also where no record follows.
+    expect(journal.slice(-3)).toEqual(["lost 10-50 retention", "seek 0 to 50 attempt 1", "acknowledge 0@50"]);
     expect(of("records.lost")).toMatchObject([
       { topic: "t", partition: 0, from: 10n, next: 50n, reason: "retention" },
     ]);
@@ -592,6 +617,13 @@ describe("until caught up", () => {
   test("ends at once where nothing is left to read, or there is no stream", async () => {
     coverage.ranges.set(key(0), [{ from: 0n, next: 100n }]);
     await running(1, untilCaughtUp);
+    await settle();
+    expect(outcome).toMatchObject({ rows: 0 });
+  });
+
+  test("ends where the source lost all that was left", async () => {
+    await running(1, untilCaughtUp);
+    await source.host!.lost(0, 0n, 100n, "retention");
     await settle();
     expect(outcome).toMatchObject({ rows: 0 });
   });

@@ -38,7 +38,7 @@ function corrupt(message: string): Failure {
  * Throws kafka.corrupt_batch; the rows of the section are then to be rolled back.
  *
  * Row, positions and the last delta live in locals and are written back once; what is called per record is small
- * enough to be inlined. Measured against one function per record: 10 % (bench/decode-records.ts).
+ * enough to be inlined. Measured against one function per record: 10 % (`bun run bench decode-records`).
  */
 export function parseSection(b: RowBuilder, s: Section): boolean {
   if (s.read === 0) checkCount(s);
