@@ -21,6 +21,8 @@ import { buildStream, lanesOf } from "./stream-parts.ts";
 import { VERSION } from "./version.ts";
 
 export async function runStream(options: StreamOptions, cli: Cli): Promise<number> {
+  // A reload that comes while we start or end has nothing to reload, and must not end the process.
+  process.on("SIGHUP", () => {});
   try {
     const config = await loadConfig(options.config);
     useStateFolder(config);

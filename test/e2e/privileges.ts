@@ -1,5 +1,7 @@
 /** What only root can do, or what root must give up to be refused anything: tests say loudly what they left out. */
+import { readFileSync } from "node:fs";
 import { type Ended, type Pipeline, stream, Twg } from "./twg.ts";
+import { until } from "./until.ts";
 
 const IS_ROOT = process.getuid?.() === 0;
 
@@ -35,4 +37,23 @@ export function smallDisk(
     },
     remove: () => void Bun.spawnSync(["umount", "-l", folder]),
   };
+}
+
+export interface Elsewhere {
+  readonly twg: Twg;
+  /** Of twg itself, as this machine sees it. */
+  readonly pid: number;
+}
+
+/** `twg stream` in a PID namespace of its own. Null, with a loud line, where we may not make one. */
+export async function elsewhere(p: Pipeline): Promise<Elsewhere | null> {
+  const before = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
+  if (!Bun.spawnSync([...before, "true"], { stdout: "ignore", stderr: "ignore" }).success) {
+    console.error("SKIP: only root can make a PID namespace: fencing of another machine was not tried");
+    return null;
+  }
+  const twg = stream(p, { before });
+  const children = `/proc/${twg.pid}/task/${twg.pid}/children`;
+  const pid = await until("unshare to fork", () => Number(readFileSync(children, "utf8").trim()) || null);
+  return { twg, pid };
 }

@@ -243,7 +243,7 @@ export const EVENTS: { readonly [K in EventName]: EventRow<K> } = {
   },
   "records.lost": {
     level: "error",
-    text: (e) => `${at(e)}: records from ${e.from} up to ${e.next} are lost at the source (${e.reason})`,
+    text: (e) => `${at(e)}: records from ${e.from} up to ${e.next} will never be in the sink (${e.reason})`,
   },
 
   "lane.started": { level: "debug", text: (e) => `lane ${e.lane} started` },

@@ -23,9 +23,7 @@ import type { BufferPool } from "./buffer-pool.ts";
 import { LanePool } from "./lane-pool.ts";
 import { Pulse } from "./pulse.ts";
 import { type StartRules, StreamTable } from "./stream-table.ts";
-
-/** Times that the same bytes are fetched anew before unreadable records end the job. */
-const MAX_BROKEN = 3;
+import { UnreadableBytes } from "./unreadable.ts";
 
 export interface RunnerOptions {
   readonly sink: string;
@@ -80,7 +78,7 @@ export class Runner implements SourceHost, CommitListener {
   #troubledAt: number | null = null;
   /** Streams whose commit an earlier run left behind what is durable, until the source knows them. */
   readonly #behind = new Set<number>();
-  readonly #broken = new Map<number, { position: bigint; times: number }>();
+  readonly #unreadable = new UnreadableBytes();
   /** Something went to a lane since the lanes were last told to seal what they hold. */
   #unrolled = false;
 
@@ -207,19 +205,15 @@ export class Runner implements SourceHost, CommitListener {
     const parts = [];
     for (const f of bundle.frames) {
       if (!this.#p.ledger.deliver(f.stream, f.attempt, f.from, f.next)) continue;
-      const id = this.#table.get(f.stream).id;
+      const { topic, partition } = this.#table.get(f.stream).id;
       const positions = Number(f.next - f.from);
-      parts.push({
-        topic: id.topic,
-        partition: id.partition,
-        next: f.next,
-        positions,
-        bytes: f.end - f.start,
-      });
+      parts.push({ topic, partition, next: f.next, positions, bytes: f.end - f.start });
     }
     this.#p.admission.delivered(lane, held);
     this.#lanes().deliver(lane, bundle);
-    this.#p.observer.emit({ e: "bundle.delivered", lane, bytes: held, parts });
+    // Buffers are larger than what they hold: what was fetched is the sum of the frames.
+    const bytes = bundle.frames.reduce((n, f) => n + (f.end - f.start), 0);
+    this.#p.observer.emit({ e: "bundle.delivered", lane, bytes, parts });
     this.#unrolled = true;
     this.#checkCaughtUp();
   }
@@ -314,11 +308,7 @@ export class Runner implements SourceHost, CommitListener {
   #onBroken(stream: number, before: number, position: bigint, failure: Failure): void {
     // The stream was moved after the lane had read this, or is about to be taken back to what is covered.
     if (!this.#p.ledger.current(stream, before) || this.#restarts(stream)) return;
-    const seen = this.#broken.get(stream);
-    const times = seen?.position === position ? seen.times + 1 : 1;
-    this.#broken.set(stream, { position, times });
-    // A corrupt answer is often the network's or a broker's passing fault; the same bytes again are not.
-    if (times > MAX_BROKEN) return this.#sourceFailed(failure);
+    if (this.#unreadable.hopeless(stream, position)) return this.#sourceFailed(failure);
     this.troubled(failure);
     const attempt = this.#p.ledger.rewind(stream, position);
     this.#move(stream, position, attempt, failure.message);

@@ -23,7 +23,7 @@ const LINES: { readonly [K in EventName]: string } = {
   "source.acknowledged": "debug acknowledged orders/3@50 in 4 ms",
   "source.acknowledge_failed": `warn acknowledgement failed: ${CANCELLED}`,
   "records.skipped": "info orders/3: 10 records from 10 up to 20 are covered already, skipped",
-  "records.lost": "error orders/3: records from 10 up to 25 are lost at the source (retention)",
+  "records.lost": "error orders/3: records from 10 up to 25 will never be in the sink (retention)",
   "lane.started": "debug lane 1 started",
   "lane.died": `error lane 1 died: ${CANCELLED}`,
   "lane.restarted": "warn lane 1 restarted (3 times so far)",
