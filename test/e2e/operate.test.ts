@@ -3,7 +3,7 @@
  * a password that was rotated is taken over by SIGHUP. Method: a running twg, asked over HTTP and by signals.
  */
 import { describe, expect, test } from "bun:test";
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { demandBrokers } from "./demand-brokers.ts";
 import { feedAll } from "./feeder.ts";
@@ -250,6 +250,49 @@ tls = { ca = { file = "${served.ca}" } }`,
         const path = join(p.folder, name);
         if (path === p.config || !statSync(path).isFile() || statSync(path).size > 1 << 20) continue;
         for (const secret of SECRETS) expect(readFileSync(path, "latin1").includes(secret)).toBe(false);
+      }
+    },
+    LIMIT,
+  );
+
+  test(
+    "nobody reads the log, or its reader is gone: everything lands all the same",
+    async () => {
+      const topic = await topicWith(20_000);
+      for (const reader of ["sleep 1000", "true"]) {
+        const p = pipeline({
+          served,
+          topics: [topic],
+          group: fresh("unread"),
+          sink: 'roll_interval_ms = "50ms"',
+        });
+        // Far more lines than a pipe holds: one for every set of a few hundred records.
+        const fast = `${await Bun.file(p.config).text()}`.replace(
+          "[source]",
+          "max_records_per_s = 8000\n[source]",
+        );
+        writeFileSync(p.config, fast);
+        const args = [
+          "stream",
+          "-c",
+          p.config,
+          "--log-format",
+          "json",
+          "--log-level",
+          "debug",
+          "--until-caught-up",
+        ];
+        const done = join(p.folder, "exit-code");
+        const script = `{ "$@" 2>&1 >/dev/null; echo $? > "${done}"; } | ${reader}`;
+        const twg = new Twg(args, {}, ["setsid", "bash", "-c", script, "bash"]);
+        const code = await until("its end", () =>
+          existsSync(done) ? readFileSync(done, "utf8").trim() : "",
+        );
+        // The reader that sleeps is in the process group of the shell, of which nothing else is left.
+        process.kill(-twg.pid, "SIGKILL");
+        await twg.ended();
+        expect(code).toBe("0");
+        expect((await compareWithKafka(served, topic, p.lake)).differences).toEqual([]);
       }
     },
     LIMIT,
