@@ -269,7 +269,7 @@ tls = { ca = { file = "${served.ca}" } }`,
         // Far more lines than a pipe holds: one for every set of a few hundred records.
         const fast = `${await Bun.file(p.config).text()}`.replace(
           "[source]",
-          "max_records_per_s = 8000\n[source]",
+          "max_records_per_s = 4000\n[source]",
         );
         writeFileSync(p.config, fast);
         const args = [
@@ -286,10 +286,10 @@ tls = { ca = { file = "${served.ca}" } }`,
         const script = `{ "$@" 2>&1 >/dev/null; echo $? > "${done}"; } | ${reader}`;
         const twg = new Twg(args, {}, ["setsid", "bash", "-c", script, "bash"]);
         const code = await until("its end", () =>
-          existsSync(done) ? readFileSync(done, "utf8").trim() : "",
+          existsSync(done) ? readFileSync(done, "utf8").trim() || null : null,
         );
         // The reader that sleeps is in the process group of the shell, of which nothing else is left.
-        process.kill(-twg.pid, "SIGKILL");
+        if (twg.isRunning) process.kill(-twg.pid, "SIGKILL");
         await twg.ended();
         expect(code).toBe("0");
         expect((await compareWithKafka(served, topic, p.lake)).differences).toEqual([]);

@@ -118,7 +118,7 @@ export class GroupCommitter {
       for (const p of t.partitions) {
         answered++;
         if (p.errorCode === ERROR.NONE) continue;
-        const f = brokerFailure(p.errorCode, `OffsetCommit of group ${this.#group}`, link.at);
+        const f = this.#refusal(p.errorCode, link.at);
         // A denial tells more than a partition that only has to wait.
         if (failure === null || kafkaError(p.errorCode).action === "denied") failure = f;
       }
@@ -128,5 +128,14 @@ export class GroupCommitter {
       const text = `${link.at} answered for ${answered} of ${marks.length} committed partitions`;
       throw new Failure("kafka.response_invalid", text, { at: link.at });
     }
+  }
+
+  /** We are no member of the group, so what a broker says of members means that somebody else is one. */
+  #refusal(errorCode: number, at: string): Failure {
+    const f = brokerFailure(errorCode, `OffsetCommit of group ${this.#group}`, at);
+    if (kafkaError(errorCode).action !== "rejoin") return f;
+    const hint =
+      "The group has members: another consumer uses it. Stop that one, or name a group of its own in source.group";
+    return new Failure(f.code, f.message, { at, hint, retry: f.retry });
   }
 }
