@@ -6,10 +6,12 @@ import type { LaneInit } from "./adapters/lanes/worker-host.ts";
 import { LocalObjectStore } from "./adapters/object-store/local.ts";
 import { ParquetWriter } from "./adapters/parquet/writer.ts";
 import { systemClock } from "./adapters/system/clock.ts";
-import type { LaneConfig } from "./commands/lane-config.ts";
+import type { LaneConfig, LaneSink } from "./commands/lane-config.ts";
+import type { Codecs } from "./core/compression/codec.ts";
 import { asFailure, toWire } from "./core/failure/failure.ts";
 import { Lane } from "./core/pipeline/lane.ts";
 import type { FromLane, ToLane } from "./core/ports/lane.ts";
+import type { RawWriter } from "./core/ports/lane-parts.ts";
 
 declare const self: Worker;
 
@@ -22,14 +24,13 @@ function build(init: LaneInit<LaneConfig>): Lane {
   loadRuntime();
   const codecs = loadNative(libduckdbPath());
   const instance = `${config.instance}-l${init.lane}`;
-  const { root, staging } = config;
-  const store = new LocalObjectStore({ root, staging, instance });
+  const { sink } = config;
   let serial = 0;
   return new Lane({
     lane: init.lane,
-    rollBytes: config.rollBytes,
-    rollIntervalMs: config.rollIntervalMs,
-    maxOpenFiles: config.maxOpenFiles,
+    rollBytes: sink.rollBytes,
+    rollIntervalMs: sink.rollIntervalMs,
+    maxOpenFiles: sink.maxOpenFiles,
     clock: systemClock,
     decoder: createFrameDecoder({
       codecs,
@@ -37,10 +38,20 @@ function build(init: LaneInit<LaneConfig>): Lane {
       maxRows: config.batchRows,
       maxBytes: config.batchBytes,
     }),
-    writer: new ParquetWriter(config.writer, { store, codecs, clock: systemClock }),
+    writer: rawWriter(sink, instance, codecs),
     newSetId: () => `${instance}-${serial++}`,
     post,
   });
+}
+
+function rawWriter(sink: LaneSink, instance: string, codecs: Codecs): RawWriter {
+  switch (sink.kind) {
+    case "parquet": {
+      const { root, staging } = sink;
+      const store = new LocalObjectStore({ root, staging, instance });
+      return new ParquetWriter(sink.writer, { store, codecs, clock: systemClock });
+    }
+  }
 }
 
 self.onmessage = (e: MessageEvent<LaneInit<LaneConfig> | ToLane>) => {

@@ -9,7 +9,8 @@ import { kafkaSourceSpec } from "./kafka/spec.ts";
 import { parquetSinkSpec } from "./parquet/spec.ts";
 
 export type KafkaSource = z.output<typeof kafkaSourceSpec>;
-export type ParquetSink = z.output<typeof parquetSinkSpec>;
+/** A sink's options with the name of its adapter, by which they are told apart. */
+export type Sink = { readonly type: "parquet" } & z.output<typeof parquetSinkSpec>;
 
 const ADAPTERS: readonly AdapterSpec[] = [
   { kind: "source", name: "kafka", about: "topics of an Apache Kafka cluster", spec: kafkaSourceSpec },

@@ -1,6 +1,6 @@
 /** From a path to a checked configuration, and from that to one with its secrets. */
 import { readFile, stat } from "node:fs/promises";
-import { catalogue, type KafkaSource, type ParquetSink } from "../adapters/catalogue.ts";
+import { catalogue, type KafkaSource, type Sink } from "../adapters/catalogue.ts";
 import { secretSources } from "../adapters/secrets/backends.ts";
 import type { SinkShared, SourceShared } from "../core/config/adapter-spec.ts";
 import { type CheckedConfig, type CheckResult, checkConfig } from "../core/config/check.ts";
@@ -14,8 +14,11 @@ import type { Cli } from "./cli.ts";
 /** A validated configuration; secrets are still references. */
 export interface PipelineConfig extends Omit<CheckedConfig, "source" | "sink"> {
   readonly source: KafkaSource & SourceShared;
-  readonly sink: ParquetSink & SinkShared;
+  readonly sink: Sink & SinkShared;
 }
+
+/** The options of one kind of sink, secrets read. */
+export type SinkOf<T extends Sink["type"]> = Extract<ResolvedConfig["sink"], { readonly type: T }>;
 
 /** The same with every secret read. */
 export interface ResolvedConfig extends Omit<PipelineConfig, "source" | "sink" | "observability"> {

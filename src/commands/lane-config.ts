@@ -1,16 +1,23 @@
 /** What a lane's thread is told at its start; plain data, since it crosses a thread. */
 import type { ParquetWriterOptions } from "../adapters/parquet/writer.ts";
 
-export interface LaneConfig {
-  readonly instance: string;
+interface ParquetLaneSink {
+  readonly kind: "parquet";
   readonly root: string;
   readonly staging: string;
   readonly rollBytes: number;
   readonly rollIntervalMs: number;
   readonly maxOpenFiles: number;
+  readonly writer: ParquetWriterOptions;
+}
+
+export type LaneSink = ParquetLaneSink;
+
+export interface LaneConfig {
+  readonly instance: string;
   readonly maxDecompressedBytes: number;
   /** Most rows and bytes that are decoded at a time. */
   readonly batchRows: number;
   readonly batchBytes: number;
-  readonly writer: ParquetWriterOptions;
+  readonly sink: LaneSink;
 }

@@ -1,38 +1,28 @@
 /** Joins a configuration to the adapters: everything that a running pipeline is made of. */
 import { randomBytes } from "node:crypto";
-import { linuxIdentity } from "../adapters/coverage/host-identity.ts";
-import { coverageFolderOf, LocalVersionedStore } from "../adapters/coverage/local.ts";
 import { kafkaSettings } from "../adapters/kafka/settings.ts";
 import { KafkaSource } from "../adapters/kafka/source.ts";
 import { spawnWorkerLane } from "../adapters/lanes/worker-host.ts";
 import { createNet } from "../adapters/net/net.ts";
-import { LocalObjectStore, stagingOf } from "../adapters/object-store/local.ts";
-import { rootOf } from "../adapters/parquet/template.ts";
 import { systemChance } from "../adapters/system/chance.ts";
 import { systemClock } from "../adapters/system/clock.ts";
 import { systemSaslCrypto } from "../adapters/system/sasl-crypto.ts";
 import { defaultLanes } from "../core/config/sections.ts";
-import { CoverageKeeper } from "../core/coverage/keeper.ts";
 import { Budget, type Owner } from "../core/delivery/budget.ts";
-import { Committer } from "../core/delivery/committer.ts";
 import type { CrashHook } from "../core/delivery/crash-points.ts";
 import { Ledger } from "../core/delivery/ledger.ts";
 import { rateLimit } from "../core/delivery/rate-limit.ts";
 import { SizeEstimate } from "../core/delivery/size-estimate.ts";
-import { toWire } from "../core/failure/failure.ts";
 import { Admission } from "../core/pipeline/admission.ts";
 import { BufferPool } from "../core/pipeline/buffer-pool.ts";
 import { Runner } from "../core/pipeline/runner.ts";
 import type { Observer } from "../core/ports/observer.ts";
 import type { ResolvedConfig } from "./config-file.ts";
-import type { LaneConfig } from "./lane-config.ts";
+import type { LaneConfig, LaneSink } from "./lane-config.ts";
+import { parquetParts } from "./parquet-parts.ts";
+import { HEARTBEAT_MS, type SinkContext, type SinkParts } from "./sink-parts.ts";
 import { VERSION } from "./version.ts";
 
-/** Heartbeats that an owner misses before another machine may take its place. */
-const LEASE_BEATS = 5;
-const HEARTBEAT_MS = 3_000;
-/** Shortest time between two writes of the coverage object; a disk bears more than an object store. */
-const COVERAGE_INTERVAL_MS = 20;
 /** Above the largest batch that a broker takes with any sane setting. */
 const MAX_DECOMPRESSED_BYTES = 512 * 1024 * 1024;
 /** A lane's columns are made for so much at most; `[batch]` can only make them smaller. */
@@ -65,31 +55,12 @@ export function buildStream(
   observer: Observer,
   hook: CrashHook | null,
 ): StreamParts {
-  const { pipeline, source: from, sink } = config;
-  // Part of set ids, which must be unique for ever.
+  const { pipeline, source: from } = config;
   const instance = randomBytes(8).toString("hex");
-  const root = rootOf(sink.path);
-  const staging = stagingOf(root, pipeline.name, sink.name);
-  const store = new LocalObjectStore({ root, staging, instance });
+  const sink = sinkParts(config, { instance, observer, hook });
   const lanes = lanesOf(config);
   let spawned = 0;
   const hooked = hook === null ? {} : { hook };
-  const coverage = new CoverageKeeper(
-    { instance, leaseMs: LEASE_BEATS * HEARTBEAT_MS, minIntervalMs: COVERAGE_INTERVAL_MS },
-    {
-      versions: new LocalVersionedStore(coverageFolderOf(root, pipeline.name, sink.name)),
-      objects: store,
-      clock: systemClock,
-      host: linuxIdentity(),
-      waiting: (owner, ms) => observer.emit({ e: "coverage.waiting", owner, ms }),
-      trouble: (f) =>
-        observer.emit(
-          f === null ? { e: "coverage.healthy" } : { e: "coverage.troubled", failure: toWire(f) },
-        ),
-      settled: ({ id, targets }, outcome) =>
-        observer.emit({ e: "intent.settled", id, outcome, files: targets.length }),
-    },
-  );
   const source = new KafkaSource(kafkaSettings(from, VERSION), {
     net: createNet(systemClock),
     clock: systemClock,
@@ -110,7 +81,7 @@ export function buildStream(
   const estimate = new SizeEstimate(pipeline.record_size_est_bytes);
   const runner = new Runner(
     {
-      sink: sink.name,
+      sink: config.sink.name,
       lanes,
       rules: {
         start: typeof from.start === "string" ? from.start : "timestamp",
@@ -125,30 +96,18 @@ export function buildStream(
     {
       clock: systemClock,
       source,
-      coverage,
-      committer: (listener) =>
-        new Committer({
-          sink: sink.name,
-          coverage,
-          objects: store,
-          clock: systemClock,
-          observer,
-          listener,
-          ...hooked,
-        }),
+      coverage: sink.coverage,
+      committer: sink.committer,
       spawnLane: (lane) => {
         // A lane that was replaced must not use its predecessor's ids again.
         const life = `${instance}.${spawned++}`;
-        return spawnWorkerLane({ t: "init", lane, config: laneConfig(config, life, root, staging) });
+        return spawnWorkerLane({ t: "init", lane, config: laneConfig(config, life, sink.lane) });
       },
       ledger: new Ledger(),
       admission: new Admission(systemClock, budget, limit, estimate),
       buffers: new BufferPool(pipeline.max_bytes / 2),
       observer,
-      sweep: async () => {
-        const removed = await store.sweep(coverage.stagedNames());
-        if (removed.length > 0) observer.emit({ e: "staging.swept", removed: removed.length });
-      },
+      sweep: () => sink.sweep(),
       ...hooked,
     },
   );
@@ -157,7 +116,7 @@ export function buildStream(
     source,
     budget,
     lanes,
-    prepare: () => store.prepare(),
+    prepare: () => sink.prepare(),
     renew: (config) => source.renew(kafkaSettings(config.source, VERSION)),
   };
 }
@@ -179,28 +138,20 @@ function watchBudget(
   };
 }
 
-function laneConfig(config: ResolvedConfig, instance: string, root: string, staging: string): LaneConfig {
-  const { sink, pipeline } = config;
-  const { path, row_group_bytes, compression, compression_level, metadata_prefix } = sink;
+function sinkParts(config: ResolvedConfig, context: SinkContext): SinkParts {
+  const { sink } = config;
+  switch (sink.type) {
+    case "parquet":
+      return parquetParts(config, sink, context);
+  }
+}
+
+function laneConfig(config: ResolvedConfig, instance: string, sink: LaneSink): LaneConfig {
   return {
     instance,
-    root,
-    staging,
-    rollBytes: sink.roll_bytes,
-    rollIntervalMs: sink.roll_interval_ms,
-    maxOpenFiles: sink.max_open_files,
     maxDecompressedBytes: MAX_DECOMPRESSED_BYTES,
     batchRows: Math.min(config.batch.max_records, MAX_BATCH_ROWS),
     batchBytes: Math.min(config.batch.max_bytes, MAX_BATCH_BYTES),
-    writer: {
-      path,
-      row_group_bytes,
-      compression,
-      compression_level,
-      metadata_prefix,
-      pipeline: pipeline.name,
-      sink: sink.name,
-      version: VERSION,
-    },
+    sink,
   };
 }

@@ -116,6 +116,7 @@ async function main(o: ChildOptions): Promise<void> {
       epoch: 0,
       targets,
       spans,
+      covered: false,
       rows: 1,
       bytes: 1,
       reason: "bytes",

@@ -60,7 +60,7 @@ function moreTelling(a: Failure | null, b: Failure): Failure {
 export function createNet(clock: Clock, resolve: Resolve = systemResolve): Net {
   return {
     async dial(options: DialOptions, events: ConnectionEvents): Promise<Connection> {
-      const { port, tls, timeoutMs, signal } = options;
+      const { port, tls, startTls, timeoutMs, signal } = options;
       const host = options.host.replace(/^\[(.*)\]$/, "$1");
       if (signal.aborted) throw cancelled(host, port);
       const deadline = clock.monotonic() + timeoutMs;
@@ -72,7 +72,7 @@ export function createNet(clock: Clock, resolve: Resolve = systemResolve): Net {
         const share = left / (found.length - i);
         try {
           return await openSocket(
-            { address: found[i]!, host, port, tls, timeoutMs: share, signal },
+            { address: found[i]!, host, port, tls, startTls, timeoutMs: share, signal },
             events,
             clock,
           );

@@ -3,9 +3,11 @@
  * The states are `opening` (no caller yet), `open`, `closed`; each socket callback checks the state, since the
  * runtime may still call after we gave up. What the kernel does not take is copied to a queue and sent on drain.
  */
-import type { Connection, ConnectionEvents, TlsOptions } from "../../core/ports/net.ts";
+
+import { Failure } from "../../core/failure/failure.ts";
+import type { Connection, ConnectionEvents, StartTls, TlsOptions } from "../../core/ports/net.ts";
 import type { Clock } from "../../core/time/clock.ts";
-import { cancelled, netFailure, timeoutFailure } from "./net-failure.ts";
+import { cancelled, netFailure, place, timeoutFailure } from "./net-failure.ts";
 
 export interface Attempt {
   /** What is dialled: a literal address. */
@@ -14,24 +16,29 @@ export interface Attempt {
   readonly host: string;
   readonly port: number;
   readonly tls: TlsOptions | null;
+  readonly startTls?: StartTls | undefined;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
 }
 
 type BunSocket = Bun.Socket<undefined>;
+/** The runtime's types know no other kind of chunk than a Buffer; `binaryType` makes them plain arrays all the same. */
+type Handlers = Bun.SocketHandler<undefined>;
+const PLAIN_ARRAYS = { binaryType: "uint8array" } as unknown as { readonly binaryType: "buffer" };
 
 function isAddress(name: string): boolean {
   return name.includes(":") || /^\d{1,3}(\.\d{1,3}){3}$/.test(name);
 }
 
 /**
- * The certificate is always verified, whatever NODE_TLS_REJECT_UNAUTHORIZED says. A name goes out as SNI without
+ * The certificate is always looked at, whatever NODE_TLS_REJECT_UNAUTHORIZED says: by the runtime where all of it
+ * must hold, by `trusted` where less is asked for. A name goes out as SNI without
  * its trailing dot; an address never does (RFC 6066 section 3), it is only compared with the certificate.
  */
 function tlsSettings(attempt: Attempt, tls: TlsOptions): Bun.TLSOptions {
   const name = (tls.serverName ?? attempt.host).replace(/\.$/, "");
   return {
-    rejectUnauthorized: true,
+    rejectUnauthorized: (tls.verify ?? "full") === "full",
     // Empty: no SNI, and the certificate is compared with the address that is dialled.
     serverName: isAddress(name) && name === attempt.address ? "" : name,
     ...(tls.ca === undefined ? {} : { ca: tls.ca }),
@@ -40,36 +47,62 @@ function tlsSettings(attempt: Attempt, tls: TlsOptions): Bun.TLSOptions {
   };
 }
 
+/** The runtime looks at the chain first: a wrong name is only said of a certificate whose chain holds. */
+function trusted(tls: TlsOptions, success: boolean, error: Error | null | undefined): boolean {
+  const none = error === undefined || error === null;
+  switch (tls.verify ?? "full") {
+    case "full":
+      return success && none;
+    case "chain":
+      return none || ("code" in error && error.code === "ERR_TLS_CERT_ALTNAME_INVALID");
+    case "none":
+      return true;
+  }
+}
+
 class SocketConnection implements Connection {
   readonly #socket: BunSocket;
+  readonly certificate: Uint8Array | null;
+  readonly #drained: () => void;
   #queue: Uint8Array[] = [];
+  queued = 0;
   closed = false;
 
-  constructor(socket: BunSocket) {
+  constructor(socket: BunSocket, certificate: Uint8Array | null, drained: () => void) {
     this.#socket = socket;
+    this.certificate = certificate;
+    this.#drained = drained;
+  }
+
+  #keep(bytes: Uint8Array): void {
+    // Not `slice`: that of a Buffer is a view, and the caller may reuse its bytes.
+    this.#queue.push(new Uint8Array(bytes));
+    this.queued += bytes.length;
   }
 
   write(bytes: Uint8Array): void {
     if (this.closed) return;
     if (this.#queue.length > 0) {
-      this.#queue.push(new Uint8Array(bytes));
+      this.#keep(bytes);
       return;
     }
     const taken = Math.max(0, this.#socket.write(bytes));
-    // Not `slice`: that of a Buffer is a view, and the caller may reuse its bytes.
-    if (taken < bytes.length) this.#queue.push(new Uint8Array(bytes.subarray(taken)));
+    if (taken < bytes.length) this.#keep(bytes.subarray(taken));
   }
 
   drain(): void {
+    if (this.#queue.length === 0) return;
     while (this.#queue.length > 0) {
       const head = this.#queue[0]!;
       const taken = Math.max(0, this.#socket.write(head));
+      this.queued -= taken;
       if (taken < head.length) {
         this.#queue[0] = head.subarray(taken);
         return;
       }
       this.#queue.shift();
     }
+    this.#drained();
   }
 
   pause(): void {
@@ -84,6 +117,7 @@ class SocketConnection implements Connection {
     if (this.closed) return;
     this.closed = true;
     this.#queue = [];
+    this.queued = 0;
     this.#socket.end();
   }
 }
@@ -120,7 +154,7 @@ export function openSocket(attempt: Attempt, events: ConnectionEvents, clock: Cl
     }
     attempt.signal.addEventListener("abort", onAbort, { once: true });
 
-    const ready = (socket: BunSocket) => {
+    const ready = (socket: BunSocket, certificate: Uint8Array | null) => {
       if (state !== "opening") {
         socket.terminate();
         return;
@@ -128,7 +162,7 @@ export function openSocket(attempt: Attempt, events: ConnectionEvents, clock: Cl
       state = "open";
       settle();
       socket.setNoDelay(true);
-      connection = new SocketConnection(socket);
+      connection = new SocketConnection(socket, certificate, () => events.drained?.());
       resolve(connection);
     };
     const ended = (e: unknown) => {
@@ -143,41 +177,92 @@ export function openSocket(attempt: Attempt, events: ConnectionEvents, clock: Cl
       events.close(e === null || e === undefined ? null : netFailure(e, host, port, "read", section));
     };
 
+    /** What the socket does once TLS is to be spoken (`tls`) or from its first byte on without (null). */
+    const handlers = (tls: TlsOptions | null): Handlers => ({
+      ...PLAIN_ARRAYS,
+      open(socket) {
+        if (tls === null) ready(socket, null);
+        else if (state !== "opening") socket.terminate();
+        else during = "TLS handshake";
+      },
+      handshake(socket, success, error) {
+        if (tls === null) return;
+        if (trusted(tls, success, error)) ready(socket, socket.getPeerCertificate()?.raw ?? null);
+        else {
+          fail(error);
+          socket.terminate();
+        }
+      },
+      data(_socket, chunk) {
+        if (state === "open" && connection !== null && !connection.closed) events.data(chunk);
+      },
+      drain() {
+        connection?.drain();
+      },
+      error(_socket, e) {
+        lastError = e;
+      },
+      close(_socket, e) {
+        ended(e ?? lastError);
+      },
+      connectError(_socket, e) {
+        fail(e);
+      },
+    });
+
+    /** Plain text until the peer has answered; from then on another set of handlers has the word. */
+    const asking = (tls: TlsOptions, { request, answered }: StartTls): Handlers => {
+      const plain = handlers(null);
+      let next: Handlers | null = null;
+      let upgraded = false;
+      return {
+        ...plain,
+        open(socket: BunSocket) {
+          during = "the request for TLS";
+          socket.write(request);
+        },
+        data(socket: BunSocket, chunk: Buffer<ArrayBuffer>) {
+          if (upgraded) return;
+          if (next !== null) return next.data?.(socket, chunk);
+          try {
+            if (chunk.length !== 1) throw injected(host, port, chunk.length);
+            if (answered(chunk[0]!) === "plain") {
+              next = plain;
+              ready(socket, null);
+              return;
+            }
+          } catch (e) {
+            fail(e);
+            socket.terminate();
+            return;
+          }
+          upgraded = true;
+          during = "TLS handshake";
+          const upgrade = { tls: tlsSettings(attempt, tls), socket: handlers(tls), data: undefined };
+          socket.upgradeTLS(upgrade);
+        },
+      };
+    };
+
+    const { tls, startTls } = attempt;
+    const ask = tls !== null && startTls !== undefined;
     Bun.connect({
       hostname: attempt.address,
       port,
-      ...(attempt.tls === null ? {} : { tls: tlsSettings(attempt, attempt.tls) }),
-      socket: {
-        binaryType: "uint8array",
-        open(socket) {
-          if (attempt.tls === null) ready(socket);
-          else if (state !== "opening") socket.terminate();
-          else during = "TLS handshake";
-        },
-        handshake(socket, success, error) {
-          if (attempt.tls === null) return;
-          if (success && (error === undefined || error === null)) ready(socket);
-          else {
-            fail(error);
-            socket.terminate();
-          }
-        },
-        data(_socket, chunk) {
-          if (state === "open" && connection !== null && !connection.closed) events.data(chunk);
-        },
-        drain() {
-          connection?.drain();
-        },
-        error(_socket, e) {
-          lastError = e;
-        },
-        close(_socket, e) {
-          ended(e ?? lastError);
-        },
-        connectError(_socket, e) {
-          fail(e);
-        },
-      },
+      ...(tls === null || ask ? {} : { tls: tlsSettings(attempt, tls) }),
+      socket: ask ? asking(tls, startTls) : handlers(tls),
     }).catch(fail);
   });
+}
+
+/** An answer of more than a byte before TLS: the rest would be taken for what the server says under TLS. */
+function injected(host: string, port: number, bytes: number): Failure {
+  return new Failure(
+    "net.tls_handshake",
+    `${place(host, port)} answered the request for TLS with ${bytes} bytes`,
+    {
+      at: place(host, port),
+      hint: "Another service listens there, or somebody stands in between",
+    },
+  );
 }

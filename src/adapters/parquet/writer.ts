@@ -98,7 +98,7 @@ export class ParquetWriter implements RawWriter {
     for (const f of this.#files.values()) targets.push(await this.#sealFile(f, metadata));
     this.#files.clear();
     const sum = (of: (t: Target) => number) => targets.reduce((n, t) => n + of(t), 0);
-    return { targets, rows: sum((t) => t.rows), bytes: sum((t) => t.bytes) };
+    return { targets, covered: false, rows: sum((t) => t.rows), bytes: sum((t) => t.bytes) };
   }
 
   async abort(): Promise<void> {

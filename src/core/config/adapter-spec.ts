@@ -49,7 +49,6 @@ export function fullSpec(adapter: AdapterSpec): z.ZodObject {
 export type SourceShared = { readonly type: string };
 
 export type SinkShared = {
-  readonly type: string;
   readonly name: string;
   readonly receives: "raw";
   readonly role: "primary_raw";

@@ -24,6 +24,16 @@ export interface CommitListener {
   trouble(failure: Failure | null): void;
 }
 
+/** Brings sealed sets to their end. */
+export interface SetCommitter {
+  submit(set: SealedSet, authorities: readonly Authority[]): void;
+  /** Resolves when nothing is waiting or under way. */
+  idle(): Promise<void>;
+  /** A set that became void before it was submitted. */
+  discard(set: SealedSet): void;
+  close(): void;
+}
+
 export interface CommitterParts {
   readonly sink: string;
   readonly coverage: CoverageStore;
@@ -44,7 +54,7 @@ interface Work {
 const RETRY_FIRST_MS = 100;
 const RETRY_LONGEST_MS = 5_000;
 
-export class Committer {
+export class Committer implements SetCommitter {
   readonly #p: CommitterParts;
   #waiting: Work[] = [];
   #busy: Promise<void> | null = null;

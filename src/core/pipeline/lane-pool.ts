@@ -17,6 +17,7 @@ export interface LanePoolEvents {
   sealed(set: SealedSet): void;
   /** A set of an older epoch: its staged files are to be discarded. */
   void(set: SealedSet): void;
+  refused(lane: number, id: string, reason: string, detail: string): void;
   broken(stream: number, attempt: number, position: bigint, failure: Failure): void;
   sink(lane: number, failure: FailureWire | null): void;
   /** The lane is gone with everything it had not sealed; the pool has made a new one already. */
@@ -118,6 +119,10 @@ export class LanePool {
         slot.waiting.delete(m.token);
         return;
       }
+      case "refused":
+        // Of an older epoch: its streams were moved back already.
+        if (m.epoch === slot.epoch) this.#events.refused(lane, m.id, m.reason, m.detail);
+        return;
       case "broken":
         return this.#events.broken(m.stream, m.attempt, m.position, fromWire(m.failure));
       case "sink":

@@ -6,11 +6,12 @@
  * emitted batch, never per frame, so bytes that cannot be read leave the claim at the last good record.
  */
 import { asFailure, Failure, toWire } from "../failure/failure.ts";
+import type { Authority } from "../ports/coverage.ts";
 import type { FromLane, LaneStream, SealedSet, ToLane } from "../ports/lane.ts";
 import type { FrameDecoder, RawWriter } from "../ports/lane-parts.ts";
 import type { Frame, FrameBundle } from "../records/frame.ts";
 import type { RawBatch } from "../records/raw-batch.ts";
-import { type StreamKey, streamKey } from "../records/stream.ts";
+import { type Span, type StreamKey, streamKey } from "../records/stream.ts";
 import type { Clock, Timer } from "../time/clock.ts";
 import { cutAround, SpanSet } from "./span-set.ts";
 
@@ -229,15 +230,24 @@ export class Lane {
     const spans = this.#spans.take();
     const openedAt = this.#openedAt;
     const start = this.#o.clock.monotonic();
-    const files = await this.#retrying(() => this.#o.writer.seal(spans));
+    const authorities = this.#authorities(spans);
+    const files = await this.#retrying(() => this.#o.writer.seal(spans, authorities));
     this.#clearSet();
-    const { targets, rows, bytes } = files;
+    if ("refused" in files) {
+      // Whatever still comes of these streams is dropped: it would not touch what is durable.
+      this.#streams.clear();
+      const { refused: reason, detail } = files;
+      this.#o.post({ t: "refused", id, epoch: this.#epoch, reason, detail });
+      return;
+    }
+    const { targets, covered, rows, bytes } = files;
     const set: SealedSet = {
       id,
       lane: this.#o.lane,
       epoch: this.#epoch,
       targets,
       spans,
+      covered,
       rows,
       bytes,
       openedAt,
@@ -245,6 +255,11 @@ export class Lane {
       reason,
     };
     this.#o.post({ t: "sealed", set });
+  }
+
+  #authorities(spans: readonly Span[]): Authority[] {
+    const keys = new Set(spans.map((s) => s.stream));
+    return [...this.#streams.values()].flatMap((s) => (keys.has(s.key) ? [s.info.authority] : []));
   }
 
   /**

@@ -1,12 +1,12 @@
 /** Tells others at an interval that we live, and hears by the answer whether we still may. */
 import { asFailure, type Failure, toWire } from "../failure/failure.ts";
-import type { CoverageStore } from "../ports/coverage.ts";
+import type { StreamCoverage } from "../ports/coverage.ts";
 import type { Observer } from "../ports/observer.ts";
 import type { Clock, Timer } from "../time/clock.ts";
 
 export interface PulseParts {
   readonly clock: Clock;
-  readonly coverage: CoverageStore;
+  readonly coverage: StreamCoverage;
   readonly observer: Observer;
 }
 

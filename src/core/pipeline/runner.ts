@@ -6,11 +6,11 @@
  *   lane seals -> committer: intent, publish, cover -> ledger commits -> source is acknowledged.
  * `#onCommitted` is the only place that lets an acknowledgement go out.
  */
-import type { CommitListener, Committer } from "../delivery/committer.ts";
+import type { CommitListener, SetCommitter } from "../delivery/committer.ts";
 import type { CrashHook } from "../delivery/crash-points.ts";
 import type { Ledger } from "../delivery/ledger.ts";
 import { asFailure, Failure, type FailureWire, toWire } from "../failure/failure.ts";
-import type { Authority, CoverageStore } from "../ports/coverage.ts";
+import type { Authority, StreamCoverage } from "../ports/coverage.ts";
 import type { LaneCounts, LanePort, LaneStream, SealedSet } from "../ports/lane.ts";
 import type { Observer } from "../ports/observer.ts";
 import type { FoundStream, Source, SourceHost, StreamStart } from "../ports/source.ts";
@@ -39,9 +39,9 @@ export interface RunnerOptions {
 export interface RunnerParts {
   readonly clock: Clock;
   readonly source: Source;
-  readonly coverage: CoverageStore;
+  readonly coverage: StreamCoverage;
   /** Built by the runner, which is its listener. */
-  readonly committer: (listener: CommitListener) => Committer;
+  readonly committer: (listener: CommitListener) => SetCommitter;
   readonly spawnLane: (lane: number) => LanePort;
   readonly ledger: Ledger;
   readonly admission: Admission;
@@ -61,7 +61,7 @@ export interface RunSummary {
 export class Runner implements SourceHost, CommitListener {
   readonly #o: RunnerOptions;
   readonly #p: RunnerParts;
-  readonly #committer: Committer;
+  readonly #committer: SetCommitter;
   readonly #table: StreamTable;
   readonly #acks: Acknowledger;
   #pool: LanePool | null = null;
@@ -108,6 +108,7 @@ export class Runner implements SourceHost, CommitListener {
         consumed: (lane, buffer, bytes, counts) => this.#onConsumed(lane, buffer, bytes, counts),
         sealed: (set) => this.#onSealed(set),
         void: (set) => this.#committer.discard(set),
+        refused: (lane, id, reason, detail) => this.refused(id, lane, reason, detail),
         broken: (stream, attempt, position, failure) => this.#onBroken(stream, attempt, position, failure),
         sink: (_lane, failure) => this.#onSink(failure),
         died: (lane, failure, restarts) => this.#onDied(lane, failure, restarts),

@@ -6,7 +6,7 @@
 import type { Ledger } from "../delivery/ledger.ts";
 import { planStart, type StartPlan } from "../delivery/start.ts";
 import { Failure } from "../failure/failure.ts";
-import type { Authority, Claim, CoverageStore, LostRange, Origin, Range } from "../ports/coverage.ts";
+import type { Authority, Claim, LostRange, Origin, Range, StreamCoverage } from "../ports/coverage.ts";
 import type { LaneStream } from "../ports/lane.ts";
 import type { Observer } from "../ports/observer.ts";
 import type { FoundStream, StreamStart } from "../ports/source.ts";
@@ -41,7 +41,7 @@ export interface Begun {
 }
 
 export interface StreamTableParts {
-  readonly coverage: CoverageStore;
+  readonly coverage: StreamCoverage;
   readonly ledger: Ledger;
   readonly observer: Observer;
 }
@@ -114,8 +114,9 @@ export class StreamTable {
       });
       if (before.end !== null) this.#p.ledger.watermark(stream, before.end);
       const skip = above(claim.covered, position);
-      const laneStream: LaneStream = { stream, id: s.id, position, attempt, skip };
-      this.#streams[stream] = { ...s, laneStream, authority: claim.authority };
+      const { authority } = claim;
+      const laneStream: LaneStream = { stream, id: s.id, position, attempt, authority, skip };
+      this.#streams[stream] = { ...s, laneStream, authority };
       return { lane, laneStream, start: { id: s.id, stream, lane, position, attempt }, behind: false };
     });
   }
@@ -172,8 +173,9 @@ export class StreamTable {
     const attempt = 0;
     this.#p.ledger.begin({ stream, key, position, acknowledged, covered: plan.skip, attempt });
     this.#p.ledger.watermark(stream, found.latest);
-    const laneStream: LaneStream = { stream, id, position, attempt, skip: plan.skip };
-    this.#streams.push({ key, id, lane, laneStream, authority: claim.authority, latest: found.latest });
+    const { authority } = claim;
+    const laneStream: LaneStream = { stream, id, position, attempt, authority, skip: plan.skip };
+    this.#streams.push({ key, id, lane, laneStream, authority, latest: found.latest });
     this.#byKey.set(key, stream);
     this.#tellBegun(laneStream, lane, plan);
     const behind = acknowledged !== null;

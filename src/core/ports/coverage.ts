@@ -56,19 +56,12 @@ export interface Origin {
   readonly position: bigint;
 }
 
-export interface CoverageStore {
+/** What every tier of coverage does, whatever the sink's class of delivery. */
+export interface StreamCoverage {
   /** Takes the store for this process. Throws coverage.owned (environment) naming a living first owner. */
   open(): Promise<void>;
   /** Raises the generation of each stream and settles whatever touches it. `groupEpoch` null: no group. */
   claim(streams: readonly StreamKey[], groupEpoch: number | null): Promise<readonly Claim[]>;
-  intend(intents: readonly Intent[]): Promise<readonly IntendResult[]>;
-  /**
-   * After publish: the intents become ranges and index entries. Idempotent. An intent that another owner settled
-   * meanwhile answers ok if it was covered, "gone" if it was dropped: then all its streams rewind.
-   */
-  cover(ids: readonly string[]): Promise<readonly IntendResult[]>;
-  /** Drops an intent whose targets were discarded. */
-  settle(id: string, outcome: "abandoned"): Promise<void>;
   covered(stream: StreamKey): Promise<readonly Range[]>;
   recordLost(ranges: readonly LostRange[]): Promise<void>;
   /**
@@ -85,4 +78,16 @@ export interface CoverageStore {
   /** Set when a compare-and-swap showed that another process took over. */
   readonly fenced: Failure | null;
   close(): Promise<void>;
+}
+
+/** Coverage of a sink of two-phase objects: what is being published is written down before it is. */
+export interface CoverageStore extends StreamCoverage {
+  intend(intents: readonly Intent[]): Promise<readonly IntendResult[]>;
+  /**
+   * After publish: the intents become ranges and index entries. Idempotent. An intent that another owner settled
+   * meanwhile answers ok if it was covered, "gone" if it was dropped: then all its streams rewind.
+   */
+  cover(ids: readonly string[]): Promise<readonly IntendResult[]>;
+  /** Drops an intent whose targets were discarded. */
+  settle(id: string, outcome: "abandoned"): Promise<void>;
 }

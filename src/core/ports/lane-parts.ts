@@ -2,6 +2,8 @@
 import type { Frame } from "../records/frame.ts";
 import type { RawBatch } from "../records/raw-batch.ts";
 import type { Span, StreamId } from "../records/stream.ts";
+import type { Authority } from "./coverage.ts";
+import type { RefusalReason } from "./lane.ts";
 import type { Target } from "./object-store.ts";
 
 /**
@@ -22,9 +24,18 @@ export interface FrameDecoder {
 }
 
 export interface SetFiles {
+  /** What is to be published; none where the sink has committed by itself. */
   readonly targets: readonly Target[];
+  /** True for a transactional sink: rows, receipt and coverage are durable, in one transaction. */
+  readonly covered: boolean;
   readonly rows: number;
   readonly bytes: number;
+}
+
+/** Nothing of the set is or can become visible. */
+export interface SetRefusal {
+  readonly refused: RefusalReason;
+  readonly detail: string;
 }
 
 /** One per lane. Holds the open files of the current set. */
@@ -46,8 +57,11 @@ export interface RawWriter {
   /** Bytes staged plus held of the largest open file, against `roll_bytes`. */
   readonly largest: number;
   readonly openFiles: number;
-  /** Closes all files of the set, which stand for `spans`, and makes them durable. No rows: no targets. Retryable like flush. */
-  seal(spans: readonly Span[]): Promise<SetFiles>;
+  /**
+   * Closes all files of the set, which stand for `spans`, and makes them durable. No rows: no targets. Retryable like
+   * flush. `authorities`: one for each stream of the spans. A transactional sink proves them and commits.
+   */
+  seal(spans: readonly Span[], authorities: readonly Authority[]): Promise<SetFiles | SetRefusal>;
   /** Drops all open files. */
   abort(): Promise<void>;
 }

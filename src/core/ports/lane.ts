@@ -5,6 +5,7 @@
 import type { FailureWire } from "../failure/failure.ts";
 import type { FrameBundle } from "../records/frame.ts";
 import type { Span, StreamId } from "../records/stream.ts";
+import type { Authority } from "./coverage.ts";
 import type { Target } from "./object-store.ts";
 
 export interface LaneStream {
@@ -12,6 +13,8 @@ export interface LaneStream {
   readonly id: StreamId;
   readonly position: bigint;
   readonly attempt: number;
+  /** Under which it is written: a sink that commits by itself proves it in its transaction. */
+  readonly authority: Authority;
   /** Ranges above the position that are covered already: their records are read over and not written again. */
   readonly skip: readonly { readonly from: bigint; readonly next: bigint }[];
 }
@@ -24,6 +27,8 @@ export interface SealedSet {
   readonly epoch: number;
   readonly targets: readonly Target[];
   readonly spans: readonly Span[];
+  /** Rows and coverage are durable together already: nothing is left to intend, to publish or to cover. */
+  readonly covered: boolean;
   readonly rows: number;
   readonly bytes: number;
   /** Wall time at which its oldest bytes arrived, ms, and how long closing its files took, ms. */
@@ -32,6 +37,9 @@ export interface SealedSet {
   /** Why it was closed. */
   readonly reason: "bytes" | "interval" | "drain" | "revoke";
 }
+
+/** Why a set is not taken; the same words as those of an intent. */
+export type RefusalReason = "fenced" | "overlap" | "gone";
 
 export type ToLane =
   /** Adds streams, or moves known ones to a new attempt and position; what is buffered stays. */
@@ -66,6 +74,17 @@ export type FromLane =
     }
   | { readonly t: "sealed"; readonly set: SealedSet }
   | { readonly t: "rolled"; readonly token: number }
+  /**
+   * The sink did not take a set, since its streams are not ours any more or hold its positions already. The lane has
+   * dropped it and forgotten its streams; it waits for a reset.
+   */
+  | {
+      readonly t: "refused";
+      readonly id: string;
+      readonly epoch: number;
+      readonly reason: RefusalReason;
+      readonly detail: string;
+    }
   /** A stream's bytes could not be read; rows before `position` are kept. The source decides: fetch again or stop. */
   | {
       readonly t: "broken";

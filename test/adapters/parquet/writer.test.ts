@@ -149,6 +149,7 @@ describe("a set", () => {
     await w.flush();
     expect(await w.seal([{ stream: "kafka/c1/orders/0/3", from: 5n, next: 9n }])).toEqual({
       targets: [],
+      covered: false,
       rows: 0,
       bytes: 0,
     });

@@ -113,6 +113,8 @@ function connect(
     close: (reset) => toClient.close(reset),
   });
   return {
+    queued: 0,
+    certificate: null,
     write: (bytes) => {
       if (open) toBroker.send(bytes);
     },

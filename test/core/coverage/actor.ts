@@ -188,6 +188,7 @@ export class Actor implements CommitListener {
     const rest = {
       lane: 0,
       epoch: 0,
+      covered: false,
       rows: records.length,
       bytes: 1,
       reason: "bytes",

@@ -34,7 +34,7 @@ function world() {
   const submit = (id: string, from: number) => {
     const spans = [span(0, from, from + 1)];
     const rest = { lane: 0, epoch: 0, rows: 1, bytes: 1, reason: "bytes", openedAt: 0, sealMs: 0 } as const;
-    committer.submit({ id, targets: [], spans, ...rest }, []);
+    committer.submit({ id, targets: [], covered: false, spans, ...rest }, []);
   };
   return {
     time,

@@ -105,6 +105,7 @@ function set(id: string, files: number, from = 0n): SealedSet {
     sealMs: 0,
     targets,
     spans,
+    covered: false,
     rows: files,
     bytes: files,
     reason: "bytes",

@@ -150,6 +150,7 @@ export class FakeLane implements LanePort {
       epoch: this.#epoch,
       targets,
       spans,
+      covered: false,
       rows,
       bytes: 1,
       reason: "bytes" as const,

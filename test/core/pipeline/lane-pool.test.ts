@@ -28,6 +28,7 @@ beforeEach(() => {
         told.push(`sealed ${set.id}`);
       },
       void: (set) => void told.push(`void ${set.id}`),
+      refused: (lane, id, reason, detail) => void told.push(`refused ${lane} ${id} ${reason} ${detail}`),
       broken: (stream, attempt, position, f) =>
         void told.push(`broken ${stream} ${attempt} ${position} ${f.code}`),
       sink: (lane, f) => void told.push(`sink ${lane} ${f?.code ?? "well"}`),
@@ -125,6 +126,14 @@ describe("a pool of lanes", () => {
     lanes[0]!.dies(false);
     expect(told).toEqual(["hopeless lane.died"]);
     expect(lanes).toHaveLength(2);
+  });
+
+  test("tells of a refused set, unless its lane was reset meanwhile", () => {
+    const refused = { t: "refused", id: "a", reason: "fenced", detail: "why" } as const;
+    lanes[1]!.say({ ...refused, epoch: 0 });
+    pool.reset(1, []);
+    lanes[1]!.say({ ...refused, epoch: 0 });
+    expect(told).toEqual(["refused 1 a fenced why"]);
   });
 
   test("turns an exception over a lane's message into the end of the work", () => {

@@ -2,11 +2,12 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { Failure } from "../../../src/core/failure/failure.ts";
 import { Lane } from "../../../src/core/pipeline/lane.ts";
+import type { Authority } from "../../../src/core/ports/coverage.ts";
 import type { FromLane, LaneStream } from "../../../src/core/ports/lane.ts";
-import type { FrameDecoder, RawWriter } from "../../../src/core/ports/lane-parts.ts";
+import type { FrameDecoder, RawWriter, SetRefusal } from "../../../src/core/ports/lane-parts.ts";
 import type { Frame } from "../../../src/core/records/frame.ts";
 import type { RawBatch } from "../../../src/core/records/raw-batch.ts";
-import type { StreamId } from "../../../src/core/records/stream.ts";
+import type { Span, StreamId } from "../../../src/core/records/stream.ts";
 import { SimTime } from "../../sim/clock.ts";
 
 const id: StreamId = { transport: "kafka", cluster: "c", topic: "t", incarnation: 0, partition: 0 };
@@ -27,11 +28,15 @@ class ScriptedWriter implements RawWriter {
     if (f !== undefined) throw f;
   }
   open(): void {}
-  async seal() {
+  refusal: SetRefusal | null = null;
+  authorities: readonly Authority[] = [];
+  async seal(_spans: readonly Span[], authorities: readonly Authority[]) {
     await this.flush();
+    this.authorities = authorities;
+    if (this.refusal !== null) return this.refusal;
     const rows = this.rows;
     this.rows = 0;
-    return { targets: [], rows, bytes: rows * 10 };
+    return { targets: [], covered: false, rows, bytes: rows * 10 };
   }
   async abort(): Promise<void> {
     this.aborted++;
@@ -67,6 +72,7 @@ const place = (over: Partial<LaneStream> = {}): LaneStream => ({
   id,
   position: 0n,
   attempt: 0,
+  authority: { kind: "generation", stream: KEY, generation: 4 },
   skip: [],
   ...over,
 });
@@ -236,6 +242,32 @@ describe("a lane", () => {
     await settle(200);
     expect(out.map((m) => m.t)).toEqual(["consumed"]);
     expect(writer.aborted).toBe(1);
+  });
+
+  test("shows the writer under which authority each stream of a set is written", async () => {
+    lane.receive({ t: "streams", streams: [place()] });
+    send(frame(0, 5));
+    await settle(100);
+    expect(writer.authorities).toEqual([{ kind: "generation", stream: KEY, generation: 4 }]);
+  });
+
+  test("a set that the sink refuses is told, and nothing of its streams is written until a reset", async () => {
+    writer.refusal = { refused: "fenced", detail: "generation 5 now" };
+    lane.receive({ t: "streams", streams: [place()] });
+    send(frame(0, 5));
+    await settle(100);
+    expect(of("refused")).toEqual([
+      { t: "refused", id: "set-0", epoch: 0, reason: "fenced", detail: "generation 5 now" },
+    ]);
+    writer.refusal = null;
+    writer.rows = 0;
+    send(frame(5, 9));
+    await settle(100);
+    expect([writer.rows, of("sealed").length]).toEqual([0, 0]);
+    lane.receive({ t: "reset", epoch: 1, streams: [place({ position: 5n })] });
+    send(frame(5, 9));
+    await settle(100);
+    expect(of("sealed").map((m) => m.set.spans)).toEqual([[{ stream: KEY, from: 5n, next: 9n }]]);
   });
 
   test("a frame that does not continue its stream is a bug and is never written", async () => {

@@ -1,0 +1,28 @@
+/** What a sink brings to a pipeline: its coverage, the end of its sets, and what its lanes are told. One file a sink. */
+import type { CommitListener, SetCommitter } from "../core/delivery/committer.ts";
+import type { CrashHook } from "../core/delivery/crash-points.ts";
+import type { StreamCoverage } from "../core/ports/coverage.ts";
+import type { Observer } from "../core/ports/observer.ts";
+import type { LaneSink } from "./lane-config.ts";
+
+/** Heartbeats that an owner misses before another machine may take its place. */
+const LEASE_BEATS = 5;
+export const HEARTBEAT_MS = 3_000;
+export const LEASE_MS: number = LEASE_BEATS * HEARTBEAT_MS;
+
+export interface SinkContext {
+  /** Part of set ids, which must be unique for ever. */
+  readonly instance: string;
+  readonly observer: Observer;
+  readonly hook: CrashHook | null;
+}
+
+export interface SinkParts {
+  readonly coverage: StreamCoverage;
+  readonly committer: (listener: CommitListener) => SetCommitter;
+  readonly lane: LaneSink;
+  /** Proves that the sink can be written, before anything is fetched. */
+  prepare(): Promise<void>;
+  /** Removes what earlier runs left unfinished; called once, after the first claims. */
+  sweep(): Promise<void>;
+}
