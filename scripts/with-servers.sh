@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # Runs a command with real servers beside it, and ends them when it ends, however that may be.
 #
-#   scripts/with-servers.sh [--full-jvm] [--kafka "4.4.0:3 3.9.2:1"] COMMAND [ARGUMENT...]
+#   scripts/with-servers.sh [--full-jvm] [--kafka "4.4.0:3 3.9.2:1"] [--postgres] COMMAND [ARGUMENT...]
 #   scripts/with-servers.sh bun test test/real
 #
+# Without a flag that names servers all of them are started, with one only those that are named.
 # The command finds in its environment
 #   TWG_REAL_KAFKA  JSON by version: addresses of the listeners, TLS files, cluster id, and the commands that kill a
 #                   node and bring it back (see test/servers/main.ts). Users: bob / "bob,pw=1" (PLAIN), alice / alice-pw.
+#   TWG_REAL_POSTGRES  JSON: address, superuser, TLS files, port of pgbouncer (transaction mode) or null, and the
+#                   commands that kill the server and bring it back (see test/servers/postgres/main.ts).
 #   TWG_PYTHON      a Python with pyarrow, duckdb and confluent-kafka.
 # What cannot be had is said in a line that starts with SKIP, and the tests that need it skip themselves; with
 # TWG_STRICT=1 it is an error. TWG_PORTS=first-last narrows the ports.
@@ -17,17 +20,25 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=scripts/lib/need.sh
 . "$root/scripts/lib/need.sh"
 
-kafka="4.4.0:3 3.9.2:1"
+all_kafka="4.4.0:3 3.9.2:1"
+kafka=
+postgres=
 flags=()
 while [ $# -gt 0 ]; do
   case $1 in
     --kafka) kafka=$2; shift 2 ;;
+    --postgres) postgres=1; shift ;;
     --full-jvm) flags+=(--full-jvm); shift ;;
     --) shift; break ;;
     *) break ;;
   esac
 done
-[ $# -gt 0 ] || { echo "usage: with-servers.sh [--full-jvm] [--kafka 'VERSION:NODES ...'] COMMAND..." >&2; exit 2; }
+[ $# -gt 0 ] || { echo "usage: with-servers.sh [--full-jvm] [--kafka 'VERSION:NODES ...'] [--postgres] COMMAND..." >&2; exit 2; }
+
+if [ -z "$kafka$postgres" ]; then
+  kafka=$all_kafka
+  postgres=1
+fi
 
 missing() {
   echo "SKIP: $1" >&2
@@ -39,7 +50,9 @@ missing() {
 
 servers=$root/.cache/servers
 run=$servers/run/$$
-mkdir -p "$servers/run"
+mkdir -p "$run"
+# Whoever finds the folder later knows whether its servers are still wanted.
+echo $$ >"$run/owner"
 child=
 cleanup() {
   trap - EXIT INT TERM HUP
@@ -58,7 +71,21 @@ if need_python "$root/.cache/venv" "$root/test/servers/requirements.txt"; then
 else
   missing "no Python with pyarrow, duckdb and confluent-kafka: tests with independent clients are left out"
 fi
-if need_java && need_program mvn maven && need_program openssl openssl; then
+if [ -n "$postgres" ]; then
+  if need_postgres && need_program openssl openssl; then
+    need_pgbouncer || missing "no pgbouncer: tests through it are left out"
+    if json=$(bun "$root/test/servers/postgres/main.ts" start "$run/postgres" 7>&-); then
+      export TWG_REAL_POSTGRES=$json
+    else
+      missing "the real PostgreSQL did not start: tests against it are left out"
+    fi
+  else
+    missing "no PostgreSQL server or openssl: tests against a real PostgreSQL are left out"
+  fi
+fi
+if [ -z "$kafka" ]; then
+  :
+elif need_java && need_program mvn maven && need_program openssl openssl; then
   # shellcheck disable=SC2086 # a list of words on purpose
   if json=$(bun "$root/test/servers/main.ts" start "$run" --owner $$ "${flags[@]}" $kafka 7>&-); then
     export TWG_REAL_KAFKA=$json

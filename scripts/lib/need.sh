@@ -38,6 +38,29 @@ need_java() {
   return 1
 }
 
+# Debian's server programs live outside of PATH. No cluster of its own is made, and no service is started.
+postgres_is_there() {
+  compgen -G "/usr/lib/postgresql/*/bin/initdb" >/dev/null && command -v psql >/dev/null 2>&1
+}
+
+need_postgres() {
+  postgres_is_there && return 0
+  if [ "$(id -u)" = 0 ] && [ -d /etc ] && [ ! -e /etc/postgresql-common/createcluster.conf ]; then
+    mkdir -p /etc/postgresql-common
+    echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.conf
+  fi
+  apt_install postgresql || true
+  postgres_is_there && return 0
+  echo "need: PostgreSQL's server programs are missing and could not be installed" >&2
+  return 1
+}
+
+need_pgbouncer() {
+  [ -x /usr/sbin/pgbouncer ] && return 0
+  apt_install pgbouncer || true
+  [ -x /usr/sbin/pgbouncer ]
+}
+
 # folder of the virtual environment, requirements file: prints nothing, leaves FOLDER/bin/python
 need_python() {
   local venv=$1 requirements=$2 stamp

@@ -13,6 +13,7 @@ import { dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { addresses, type Cluster, killNode, startCluster, stopCluster, upNodes } from "./kafka/cluster.ts";
 import { fetchRelease, type Release } from "./kafka/release.ts";
+import { stopPostgres } from "./postgres/server.ts";
 
 const CACHE = resolve(import.meta.dir, "../../.cache/servers");
 
@@ -84,6 +85,7 @@ async function startTwice(release: Release, folder: string, count: number, full:
 
 async function stop(run: string): Promise<void> {
   if (!existsSync(run)) return;
+  await stopPostgres(join(run, "postgres"));
   await Promise.all(readdirSync(run).map((name) => stopCluster(join(run, name))));
   rmSync(run, { recursive: true, force: true });
 }
