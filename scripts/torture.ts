@@ -20,7 +20,7 @@ import { CRASH_POINTS } from "../src/core/delivery/crash-points.ts";
 import { SeededChance } from "../test/sim/chance.ts";
 import { startBroker, type Topic, topicOf } from "./torture/broker.ts";
 import { countLanded } from "./torture/landed.ts";
-import { orphansIn } from "./torture/orphans.ts";
+import { orphansIn, writersIn } from "./torture/orphans.ts";
 import { kill, type Started, start } from "./torture/process.ts";
 import { type RealBroker, startReal } from "./torture/real-broker.ts";
 
@@ -90,10 +90,13 @@ listen = "off"
   return path;
 }
 
+/** From just before the first record is read to well into writing; a cluster without its leaders takes seconds. */
+const LIFE = flags["kill-brokers"] ? { leastMs: 1_000, spreadMs: 5_000 } : { leastMs: 250, spreadMs: 1_500 };
+
 /** One life: run until the planned point or a random moment, then SIGKILL. True if it was really killed. */
 async function oneLife(config: string, point: string | null): Promise<boolean> {
   const life = stream(config, point, false);
-  if (point === null) await Bun.sleep(250 + chance.int(1500));
+  if (point === null) await Bun.sleep(LIFE.leastMs + chance.int(LIFE.spreadMs));
   else await Promise.race([life.process.exited, Bun.sleep(15_000)]);
   if (life.process.signalCode === "SIGKILL") return true;
   if (life.process.exitCode !== null) {
@@ -107,7 +110,7 @@ const plan: readonly (string | null)[] = flags.points
   ? CRASH_POINTS.flatMap((p) => [`${p}:1`, `${p}:2`])
   : Array<null>(Number(flags.kills)).fill(null);
 /** Seconds that a life takes on average, so that records keep coming until the last. */
-const LIFE_S = flags.points ? 2 : 1.3;
+const LIFE_S = flags.points ? 2 : (LIFE.leastMs + LIFE.spreadMs / 2) / 1000 + 0.3;
 
 /** Null: the broker of this repository is asked. */
 async function realBroker(records: number, partitions: number, seconds: number): Promise<RealBroker | null> {
@@ -157,6 +160,7 @@ async function run(): Promise<boolean> {
       doubled: landed.doubled,
       orphans: orphans.length,
       ...(real === null ? {} : { differences: differences.length, broker_kills: real.kills() }),
+      writers: writersIn(lake),
       reader: landed.reader,
       seed: Number(flags.seed),
     };

@@ -43,3 +43,9 @@ export function orphansIn(lake: string): string[] {
     return f.endsWith(".parquet") && !keys.has(f);
   });
 }
+
+/** How many processes landed something, by the names of the files: kills that hit nobody at work prove nothing. */
+export function writersIn(lake: string): number {
+  const files = readdirSync(lake, { recursive: true, encoding: "utf8" });
+  return new Set(files.flatMap((f) => /-([0-9a-f]{8,})[^/]*\.parquet$/.exec(f)?.[1] ?? [])).size;
+}

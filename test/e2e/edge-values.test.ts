@@ -4,6 +4,8 @@
  * repository, offsets beyond 2^53 and the old formats. Method: expected rows by hand, or librdkafka's; pyarrow reads.
  */
 import { describe, expect, test } from "bun:test";
+import { mkdirSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
 import { systemClock } from "../../src/adapters/system/clock.ts";
 import { buildBatch } from "../brokers/kafka/batch-builder.ts";
 import { FakeCluster } from "../brokers/kafka/cluster.ts";
@@ -25,7 +27,7 @@ import {
   type Served,
   scriptPath,
 } from "./real-kafka.ts";
-import { catchUp, command, type Pipeline, pipeline, stream } from "./twg.ts";
+import { catchUp, command, type Pipeline, pipeline, stream, workFolder } from "./twg.ts";
 import { until } from "./until.ts";
 
 const LIMIT = 120_000;
@@ -49,6 +51,62 @@ interface Row {
 const rowsOf = (p: Pipeline): Promise<Row[]> => python_("rows.py", [p.lake]);
 const hex = (text: string): string => Buffer.from(text).toString("hex");
 
+const CODECS = ["none", "gzip", "snappy", "lz4", "zstd"] as const;
+const BASE = 1_750_000_000_000;
+const MANY = Array.from({ length: 200 }, (_, i) => [`h${i % 7}`, i % 3 === 0 ? null : `v${i}`] as const);
+const ODD = Uint8Array.of(0xff, 0x00, 0xfe);
+const TWICE = [
+  ["a", "1"],
+  ["a", null],
+  ["a", ""],
+  ["", "x"],
+  ["a", "1"],
+] as const;
+const EDGES = [
+  { key: null, value: null },
+  { key: "", value: "" },
+  { key: "k", value: null },
+  { key: null, value: "v" },
+  { key: "", value: null },
+  { key: ODD, value: ODD, headers: [] },
+  { key: "h", value: "200 headers", headers: MANY },
+  { key: "d", value: "twice", headers: TWICE },
+  { key: "t", value: "zero", timestamp: 0n },
+  { key: "t", value: "one", timestamp: 1n },
+  { key: "t", value: "far", timestamp: 253_402_300_800_000n },
+  { key: "big", value: "x".repeat(300_000), timestamp: BigInt(BASE + 123) },
+] as const;
+
+/** The rows begin with those of EDGES, the first of them at this offset. */
+function edgesAreThere(rows: readonly Row[], first: number): void {
+  const seen = rows.slice(0, EDGES.length);
+  expect(
+    seen.map((r) => [Number(r.offset) - first, r.key, r.value === null ? null : r.value.slice(0, 60)]),
+  ).toEqual([
+    [0, null, null],
+    [1, "", ""],
+    [2, hex("k"), null],
+    [3, null, hex("v")],
+    [4, "", null],
+    [5, "ff00fe", "ff00fe"],
+    [6, hex("h"), hex("200 headers")],
+    [7, hex("d"), hex("twice")],
+    [8, hex("t"), hex("zero")],
+    [9, hex("t"), hex("one")],
+    [10, hex("t"), hex("far")],
+    [11, hex("big"), hex("x".repeat(30))],
+  ]);
+  expect(seen[11]?.value?.length).toBe(600_000);
+  const shown = (headers: readonly (readonly [string, string | null])[]) =>
+    headers.map(([k, v]) => [hex(k), v === null ? null : hex(v)]);
+  expect(seen[0]?.headers).toEqual([]);
+  expect(seen[6]?.headers as unknown).toEqual(shown(MANY));
+  expect(seen[7]?.headers as unknown).toEqual(shown(TWICE));
+  const timestamps = [...Array<number>(8).fill(BASE), 0, 1, 253_402_300_800_000, BASE + 123];
+  expect(seen.map((r) => r.timestamp)).toEqual(timestamps);
+  expect(new Set(seen.map((r) => r.timestamp_type))).toEqual(new Set(["CreateTime"]));
+}
+
 /** All of the log is covered, in one piece. */
 async function coveredTo(p: Pipeline, end: string, from = "0"): Promise<void> {
   const shown = await command(["inspect", "coverage", "-c", p.config, "--json"]);
@@ -66,87 +124,41 @@ for (const served of CLUSTERS) {
       return { topic, group, p: pipeline({ served, topics: [topic], group }) };
     };
 
-    for (const codec of ["none", "gzip", "snappy", "lz4", "zstd"] as const) {
-      test(
-        `nulls, empties, headers and timestamps in ${codec}`,
-        async () => {
-          const { topic, p, group } = await on({ "message.timestamp.after.max.ms": "9223372036854775807" });
-          const many = Array.from(
-            { length: 200 },
-            (_, i) => [`h${i % 7}`, i % 3 === 0 ? null : `v${i}`] as const,
-          );
-          const odd = Uint8Array.of(0xff, 0x00, 0xfe);
-          const records = [
-            { key: null, value: null },
-            { key: "", value: "" },
-            { key: "k", value: null },
-            { key: null, value: "v" },
-            { key: "", value: null },
-            { key: odd, value: odd, headers: [] },
-            { key: "h", value: "200 headers", headers: many },
-            {
-              key: "d",
-              value: "twice",
-              headers: [
-                ["a", "1"],
-                ["a", null],
-                ["a", ""],
-                ["", "x"],
-                ["a", "1"],
-              ],
-            },
-            { key: "t", value: "zero", timestamp: 0n },
-            { key: "t", value: "one", timestamp: 1n },
-            { key: "t", value: "far", timestamp: 253_402_300_800_000n },
-            { key: "big", value: "x".repeat(300_000), timestamp: 1_750_000_000_123n },
-          ] as const;
-          const answer = await produceRaw(
-            served,
-            topic,
-            buildBatch({ records, codec, baseTimestamp: 1_750_000_000_000n }),
-          );
-          expect(answer).toBe("NONE");
-          await catchUp(p);
-          const rows = await rowsOf(p);
-          expect(rows.map((r) => [r.offset, r.key, r.value === null ? null : r.value.slice(0, 60)])).toEqual([
-            [0, null, null],
-            [1, "", ""],
-            [2, hex("k"), null],
-            [3, null, hex("v")],
-            [4, "", null],
-            [5, "ff00fe", "ff00fe"],
-            [6, hex("h"), hex("200 headers")],
-            [7, hex("d"), hex("twice")],
-            [8, hex("t"), hex("zero")],
-            [9, hex("t"), hex("one")],
-            [10, hex("t"), hex("far")],
-            [11, hex("big"), hex("x".repeat(30))],
-          ]);
-          expect(rows[11]?.value?.length).toBe(600_000);
-          expect(rows[0]?.headers).toEqual([]);
-          expect(rows[6]?.headers).toEqual(many.map(([k, v]) => [hex(k), v === null ? null : hex(v)]));
-          expect(rows[7]?.headers).toEqual([
-            [hex("a"), hex("1")],
-            [hex("a"), null],
-            [hex("a"), ""],
-            ["", hex("x")],
-            [hex("a"), hex("1")],
-          ]);
-          const base = 1_750_000_000_000;
-          expect(rows.map((r) => r.timestamp)).toEqual([
-            ...Array<number>(8).fill(base),
-            0,
-            1,
-            253_402_300_800_000,
-            base + 123,
-          ]);
-          expect(new Set(rows.map((r) => r.timestamp_type))).toEqual(new Set(["CreateTime"]));
-          expect((await compareWithKafka(served, topic, p.lake)).differences).toEqual([]);
-          expect(await commitsOf(served, topic, group)).toEqual({ "0": 12 });
-        },
-        LIMIT,
-      );
-    }
+    test(
+      "nulls, empties, headers and timestamps, in every codec",
+      async () => {
+        const { topic, p, group } = await on({ "message.timestamp.after.max.ms": "9223372036854775807" });
+        for (const codec of CODECS) {
+          const batch = buildBatch({ records: EDGES, codec, baseTimestamp: BigInt(BASE) });
+          expect(await produceRaw(served, topic, batch)).toBe("NONE");
+        }
+        await catchUp(p);
+        const rows = await rowsOf(p);
+        expect(rows.length).toBe(CODECS.length * EDGES.length);
+        for (const i of CODECS.keys()) edgesAreThere(rows.slice(i * EDGES.length), i * EDGES.length);
+        expect((await compareWithKafka(served, topic, p.lake)).differences).toEqual([]);
+        expect(await commitsOf(served, topic, group)).toEqual({ "0": rows.length });
+      },
+      LIMIT,
+    );
+
+    test(
+      "a record above every default limit of a fetch, between small ones",
+      async () => {
+        const { topic, p } = await on({ "max.message.bytes": "20000000" });
+        const large = crypto.getRandomValues(Buffer.alloc(65_536));
+        const values = ["small", Buffer.concat(Array<Buffer>(150).fill(large)), "small again"];
+        for (const value of values) {
+          const batch = buildBatch({ records: [{ value }], baseTimestamp: 1n });
+          expect(await produceRaw(served, topic, batch)).toBe("NONE");
+        }
+        await catchUp(p);
+        const compared = await compareWithKafka(served, topic, p.lake);
+        expect(compared.differences).toEqual([]);
+        expect(compared.kafka.value_bytes).toBe(150 * 65_536 + "small".length + "small again".length);
+      },
+      LIMIT,
+    );
 
     test(
       "negative timestamps: refused by the broker, or they land as they are",
@@ -210,7 +222,7 @@ for (const served of CLUSTERS) {
     test(
       "a transaction that is open: what follows waits; committed it lands, aborted it never does",
       async () => {
-        for (const end of ["commit", "abort"] as const) {
+        const ended = async (end: "commit" | "abort") => {
           const { topic, p, group } = await on();
           await feedAll(served, topic, 1, 50);
           const transaction = await openTransaction(served, topic, 30);
@@ -229,7 +241,8 @@ for (const served of CLUSTERS) {
           expect(compared.differences).toEqual([]);
           expect(compared.rows).toBe(end === "commit" ? 100 : 70);
           await coveredTo(p, String(last));
-        }
+        };
+        await Promise.all([ended("commit"), ended("abort")]);
       },
       LIMIT,
     );
@@ -245,6 +258,27 @@ for (const served of CLUSTERS) {
         expect([...new Bun.Glob("**/*.parquet").scanSync({ cwd: p.lake })]).toEqual([]);
         expect(await commitsOf(served, topic, group)).toEqual({ "0": 31 });
         await catchUp(p);
+      },
+      LIMIT,
+    );
+
+    test(
+      "a sink below a link, a path with blanks and letters of other scripts, a folder that is not there yet",
+      async () => {
+        const topic = fresh("path");
+        await createTopic(served, topic);
+        await feedAll(served, topic, 1, 100);
+        const folder = workFolder();
+        mkdirSync(join(folder, "real"));
+        symlinkSync(join(folder, "real"), join(folder, "link"));
+        const lake = join(folder, "link/das Gewässer/湖");
+        const path = `${lake}/{pipeline}/{topic}/{partition}/{date}/{hour}`;
+        const p = pipeline({ served, topics: [topic], path }, folder);
+        await catchUp(p);
+        await catchUp(p);
+        expect((await compareWithKafka(served, topic, lake)).differences).toEqual([]);
+        const [file] = [...new Bun.Glob("e2e/*/0/*/*/*.parquet").scanSync({ cwd: lake })];
+        expect(file).toMatch(new RegExp(`^e2e/${topic}/0/\\d{4}-\\d\\d-\\d\\d/\\d\\d/`));
       },
       LIMIT,
     );

@@ -55,28 +55,6 @@ describe.skipIf(MAIN === null)("two machines", () => {
   );
 
   test(
-    "an owner elsewhere that was killed: the next one waits for its lease, no longer",
-    async () => {
-      const topic = fresh("fencing");
-      await createTopic(served, topic, { partitions: 2 });
-      await feedAll(served, topic, 2, 1_000);
-      const p = pipeline({ served, topics: [topic], group: `g-${topic}` });
-      const first = await elsewhere(p);
-      if (first === null) return;
-      await first.twg.saw("set.covered");
-      process.kill(first.pid, "SIGKILL");
-      await first.twg.ended();
-      await feedAll(served, topic, 2, 1_000);
-      const ended = await catchUp(p);
-      expect(ended.output).toContain("coverage.waiting");
-      const compared = await compareWithKafka(served, topic, p.lake);
-      expect(compared.differences).toEqual([]);
-      expect(compared.rows).toBe(2_000);
-    },
-    LIMIT,
-  );
-
-  test(
     "two pipelines of different names share a folder and do not see each other",
     async () => {
       const topic = fresh("fencing");

@@ -9,7 +9,22 @@ import { dirname, join } from "node:path";
 import { countLanded } from "../../scripts/torture/landed.ts";
 import { demandBrokers } from "./demand-brokers.ts";
 import { feedAll } from "./feeder.ts";
-import { admin, commitsOf, compareWithKafka, createTopic, fresh, MAIN, type Served } from "./real-kafka.ts";
+import {
+  ALICE,
+  admin,
+  BOB,
+  commitsOf,
+  compareWithKafka,
+  createTopic,
+  fresh,
+  killNode,
+  MAIN,
+  type Offsets,
+  pythonPath,
+  type Served,
+  scriptPath,
+  upNodes,
+} from "./real-kafka.ts";
 import { catchUp, command, type Pipeline, type PipelineSpec, pipeline, stream } from "./twg.ts";
 import { until } from "./until.ts";
 
@@ -55,6 +70,24 @@ function coverageFile(p: Pipeline): string {
     .sort()
     .at(-1);
   return join(coverageFolder(p), newest ?? "");
+}
+
+/** A consumer of librdkafka in the group, as long as it is wanted. */
+async function groupMember(topic: string, group: string): Promise<{ leave(): Promise<void> }> {
+  const args = [served.plain.join(","), topic, group];
+  const child = Bun.spawn([pythonPath(), scriptPath("member.py"), ...args], {
+    stdin: "pipe",
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  const { value } = await child.stdout.getReader().read();
+  if (!new TextDecoder().decode(value).includes("member")) throw new Error("member.py has not joined");
+  return {
+    async leave() {
+      child.stdin.end();
+      await child.exited;
+    },
+  };
 }
 
 describe.skipIf(MAIN === null)("positions", () => {
@@ -293,6 +326,89 @@ describe.skipIf(MAIN === null)("positions", () => {
         expect(readFileSync(join(p.lake, name), "utf8")).toBe(text);
         expect(readFileSync(join(p.lake, p.topic, name), "utf8")).toBe(text);
       }
+    },
+    LIMIT,
+  );
+
+  test.skipIf(MAIN !== null && served.plain.length < 3)(
+    "an unclean election cuts what was read: stopped, since other records took those offsets",
+    async () => {
+      const topic = fresh("unclean");
+      await admin(served, "create", {
+        topic,
+        partitions: 1,
+        replicas: 2,
+        config: {
+          "unclean.leader.election.enable": "true",
+          "min.insync.replicas": "1",
+          "retention.ms": "-1",
+        },
+      });
+      await feedAll(served, topic, 1, 1_000);
+      const p = pipeline({ served, topics: [topic], source: 'metadata_refresh_ms = "1s"' });
+      const { "0": first = -1 } = await admin<Offsets>(served, "leaders", { topic });
+      const { "0": both = [] } = await admin<Record<string, number[]>>(served, "replicas", { topic });
+      const other = both.find((n) => n !== first) ?? -1;
+      const twg = stream(p);
+      try {
+        await killNode(served, other);
+        await feedAll(served, topic, 1, 1_000);
+        await until("it is read to its end", async () => (await rows(p)) === 2_000);
+        await killNode(served, first);
+        await upNodes(served, [other]);
+        await feedAll(served, topic, 1, 400);
+        const ended = await twg.ended();
+        expect([ended.code, ended.failure?.code]).toEqual([1, "kafka.truncated"]);
+        expect(ended.failure?.line).toContain(`${topic}/0`);
+      } finally {
+        twg.kill("SIGKILL");
+        await upNodes(served, [1, 2, 3]);
+      }
+      // Nor does a new start go on: the log is shorter than what was read of it.
+      const refused = await stream(p).ended();
+      expect([refused.code, refused.failure?.code]).toEqual([1, "delivery.position_beyond_log"]);
+      expect(await rows(p)).toBe(2_000);
+    },
+    LIMIT,
+  );
+
+  test(
+    "a group whose members are others: records land, commits are refused and say why",
+    async () => {
+      const p = await landed(0);
+      await feedAll(served, p.topic, 1, 500);
+      const member = await groupMember(p.topic, p.group);
+      const twg = stream(p);
+      const failed = await twg.saw("source.acknowledge_failed");
+      expect(failed.message).toContain(p.group);
+      expect(failed.message).toContain("members");
+      await until("all landed", async () => (await rows(p)) === 500);
+      await member.leave();
+      // The next try succeeds once the others are gone.
+      await until("it is committed", async () => (await commitsOf(served, p.topic, p.group))["0"] === 500);
+      twg.kill("SIGTERM");
+      expect((await twg.ended()).code).toBe(0);
+    },
+    LIMIT,
+  );
+
+  test(
+    "permission on the topic is taken away while it runs: exit 3, nothing lost; given back it goes on",
+    async () => {
+      const p = await landed(500, {
+        bootstrap: served.sasl,
+        source: `sasl = { mechanism = "SCRAM-SHA-256", username = "${ALICE.user}", password = "${ALICE.password}" }
+metadata_refresh_ms = "1s"`,
+      });
+      const twg = stream(p);
+      await twg.saw("source.healthy");
+      await admin(served, "acl", { kind: "TOPIC", name: p.topic, user: BOB.user });
+      const ended = await twg.ended();
+      expect([ended.code, ended.failure?.code]).toEqual([3, "kafka.topic_denied"]);
+      await admin(served, "no_acls", { kind: "TOPIC", name: p.topic });
+      await feedAll(served, p.topic, 1, 500);
+      await catchUp(p);
+      expect(await rows(p)).toBe(1_000);
     },
     LIMIT,
   );

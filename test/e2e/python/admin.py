@@ -52,6 +52,11 @@ def leaders(topic):
     return {str(p): found[p].leader for p in found}
 
 
+def replicas(topic):
+    found = client.list_topics(topic, timeout=10).topics[topic].partitions
+    return {str(p): found[p].replicas for p in found}
+
+
 def ends(topic, committed=True):
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
     asked = {TopicPartition(topic, p): ka.OffsetSpec.latest() for p in partitions_of(topic)}
@@ -104,5 +109,5 @@ def no_acls(kind, name):
     return {}
 
 
-COMMANDS = [create, delete, add_partitions, leaders, ends, truncate, commits, commit, scram, acl, no_acls]
+COMMANDS = [create, delete, add_partitions, leaders, replicas, ends, truncate, commits, commit, scram, acl, no_acls]
 print(json.dumps({c.__name__: c for c in COMMANDS}[command](**parameters)))

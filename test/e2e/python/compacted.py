@@ -35,7 +35,7 @@ def left():
     consumer.assign([TopicPartition(topic, 0, 0)])
     n, end = 0, 0
     while not ended:
-        for m in consumer.consume(1000, 1.0):
+        for m in consumer.consume(1000, 0.2):
             if m.error() and m.error().code() == KafkaError._PARTITION_EOF:
                 ended, end = True, m.offset()
             elif not m.error():

@@ -36,7 +36,7 @@ def read_kafka():
     while len(ended) < len(partitions):
         if time.monotonic() > end:
             sys.exit("librdkafka did not reach the end of the topic")
-        for m in consumer.consume(10_000, 1.0):
+        for m in consumer.consume(10_000, 0.2):
             if m.error():
                 if m.error().code() == KafkaError._PARTITION_EOF:
                     ended.add(m.partition())
