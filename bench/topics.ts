@@ -182,4 +182,6 @@ class LookingHost implements SourceHost {
   healthy(): void {}
   troubled(): void {}
   async lost(): Promise<void> {}
+  awaited(): void {}
+  async gone(): Promise<void> {}
 }

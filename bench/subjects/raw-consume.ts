@@ -62,6 +62,8 @@ class CountingHost implements SourceHost {
   }
 
   room = () => this.#budget.room(0);
+  awaited(): void {}
+  async gone(): Promise<void> {}
   whenRoom = (_lane: number, wake: () => void) => this.#budget.whenRoom(0, wake);
   takeBuffer = (bytes: number) => this.#buffers.take(bytes);
   giveBuffer = (buffer: ArrayBuffer) => this.#buffers.give(buffer);

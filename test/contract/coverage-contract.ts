@@ -151,6 +151,7 @@ export function coverageContract(
             covered: [],
             lost: [],
             origin: null,
+            staleCommit: null,
           },
           {
             stream: S2,
@@ -158,6 +159,7 @@ export function coverageContract(
             covered: [],
             lost: [],
             origin: null,
+            staleCommit: null,
           },
         ]);
         expect((await claimed(a, S)).map((c) => c.authority)).toEqual([
@@ -287,16 +289,20 @@ export function coverageContract(
 
       test("the origin of a stream is the first that was recorded, and is told at the next claim", async () => {
         const a = await opened("a");
-        await run(a.keeper.rememberOrigins([{ stream: S, position: 70n }]));
+        await run(a.keeper.rememberOrigins([{ stream: S, position: 70n, staleCommit: 1000n }]));
         await run(
           a.keeper.rememberOrigins([
-            { stream: S, position: 99n },
-            { stream: S2, position: 0n },
+            { stream: S, position: 99n, staleCommit: null },
+            { stream: S2, position: 0n, staleCommit: null },
           ]),
         );
         lives.set("a", "dead");
         const b = await opened("b");
-        expect((await claimed(b, S, S2, "other")).map((c) => c.origin)).toEqual([70n, 0n, null]);
+        expect((await claimed(b, S, S2, "other")).map((c) => [c.origin, c.staleCommit])).toEqual([
+          [70n, 1000n],
+          [0n, null],
+          [null, null],
+        ]);
       });
 
       test("topics are remembered, whatever they are called", async () => {

@@ -89,6 +89,10 @@ export class RealHost implements SourceHost {
     return 1 << 24;
   }
 
+  awaited(): void {}
+
+  async gone(): Promise<void> {}
+
   whenRoom(_lane: number, wake: () => void): void {
     wake();
   }

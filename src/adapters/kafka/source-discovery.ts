@@ -168,14 +168,13 @@ export interface Facts {
 }
 
 /**
- * Everything that the start rule needs, for those partitions that have a leader by the deadline.
- * `fresh`: topics made anew, for which a commit of the old one means nothing.
+ * Everything that the start rule needs, for those partitions that have a leader by the deadline. The commit is told
+ * as the broker has it: whether it counts is for the host to say, which remembers what the topic was.
  */
 export async function gatherFacts(
   options: DiscoveryOptions,
   parts: OffsetParts,
   partitions: readonly GroupPartition[],
-  fresh: ReadonlySet<string>,
   deadline: number,
   signal: AbortSignal,
 ): Promise<Facts[]> {
@@ -185,11 +184,10 @@ export async function gatherFacts(
   const earliest = await ask(EARLIEST);
   const latest = await ask(LATEST);
   const young = typeof start === "object" ? await ask(BigInt(start.timestamp)) : null;
-  const asked = partitions.filter((p) => !fresh.has(p.topic));
   const committed =
-    group === null || asked.length === 0
+    group === null
       ? new Map<string, CommittedOffset | null>()
-      : await committedOffsets(parts, group, asked, deadline, signal);
+      : await committedOffsets(parts, group, partitions, deadline, signal);
   const facts: Facts[] = [];
   for (const { topic, partition, topicId } of partitions) {
     const key = keyOf(topic, partition);
@@ -199,7 +197,7 @@ export async function gatherFacts(
     if (first === undefined || last === undefined || at === undefined) continue;
     const commit = committed.get(key);
     // Without an answer about the commit nothing can be said about where to begin.
-    if (commit === undefined && group !== null && !fresh.has(topic)) continue;
+    if (commit === undefined && group !== null) continue;
     facts.push({
       committed: commit ?? null,
       found: {

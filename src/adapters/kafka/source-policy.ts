@@ -46,6 +46,18 @@ export function truncated(at: string, position: bigint, end: bigint): Failure {
   });
 }
 
+/** Under what name troubles with a partition's leader are told. */
+export const leaderOf = (topic: string, partition: number): string => `leader of ${topic}/${partition}`;
+
+export function leaderless(topic: string, partition: number): Failure {
+  const at = `${topic}/${partition}`;
+  return new Failure("kafka.broker_error", `${at} has no leader: none of its in-sync replicas is up`, {
+    at,
+    hint: "It is read as soon as the cluster gives it a leader again",
+    retry: true,
+  });
+}
+
 export function recreated(topic: string, before: string, now: string): Failure {
   return new Failure(
     "kafka.topic_recreated",

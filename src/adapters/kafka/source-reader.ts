@@ -11,7 +11,7 @@ import { Backoff, brokerFailure, isWorthAnotherTry } from "./client-retry.ts";
 import { FetchLoop, type FetchOptions, type FetchWatch } from "./source-fetch.ts";
 import { EARLIEST, epochEnd, LATEST, listOffsets, type OffsetParts } from "./source-offsets.ts";
 import type { Partition } from "./source-partition.ts";
-import { judgeOutOfRange, type OutOfRangePolicy, truncated } from "./source-policy.ts";
+import { judgeOutOfRange, leaderless, leaderOf, type OutOfRangePolicy, truncated } from "./source-policy.ts";
 import type { Troubles } from "./source-trouble.ts";
 import { kafkaError } from "./wire/errors.ts";
 import type { FetchResponse, FetchResponsePartition } from "./wire/messages/fetch.ts";
@@ -93,19 +93,27 @@ export class PartitionReader implements FetchWatch {
   /** A loop for every broker and lane that has something to fetch. Call it when leaders may have changed. */
   follow(): void {
     if (this.stopped.aborted) return;
-    let leaderless = false;
     for (const p of this.living()) {
       const { leader } = this.#p.client.metadata.leader(p.topic, p.partition);
-      if (leader < 0) leaderless = true;
-      else this.#ensureLoop(leader, p.lane);
-    }
-    if (leaderless && this.#leaderless === null) {
-      this.#leaderless = this.#p.clock.after(LEADERLESS_PAUSE_MS, () => {
-        this.#leaderless = null;
-        this.#p.wantMetadata();
-      });
+      const who = leaderOf(p.topic, p.partition);
+      if (leader < 0) {
+        this.#p.troubles.report(who, leaderless(p.topic, p.partition));
+        this.followLeaderless();
+      } else {
+        this.#p.troubles.clear(who);
+        this.#ensureLoop(leader, p.lane);
+      }
     }
     this.#wakeLoops();
+  }
+
+  /** Some partition waits for a leader: metadata is asked for again after a while. */
+  followLeaderless(): void {
+    if (this.#leaderless !== null || this.stopped.aborted) return;
+    this.#leaderless = this.#p.clock.after(LEADERLESS_PAUSE_MS, () => {
+      this.#leaderless = null;
+      this.#p.wantMetadata();
+    });
   }
 
   #ensureLoop(broker: number, lane: number): void {
@@ -291,10 +299,14 @@ export class PartitionReader implements FetchWatch {
     if (verdict.kind === "lost") {
       // The host moves us on, or is about to: to move by ourselves would be to read on where it does not expect it.
       await host.lost(p.stream, p.position, verdict.next, "retention");
-    } else {
-      p.state = "fetching";
-      this.#hold(p);
-    }
+      // Neither moved nor about to be: it was fetched further meanwhile, or is asked for again.
+      if (p.version === version) this.#again(p);
+    } else this.#again(p);
     this.#wakeLoops();
+  }
+
+  #again(p: Partition): void {
+    p.state = "fetching";
+    this.#hold(p);
   }
 }

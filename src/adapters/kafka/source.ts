@@ -18,9 +18,9 @@ import {
   refuseTopics,
   unreachable,
 } from "./source-discovery.ts";
-import { keyOf, type OffsetParts } from "./source-offsets.ts";
+import { type GroupPartition, keyOf, type OffsetParts } from "./source-offsets.ts";
 import { Partition } from "./source-partition.ts";
-import { recreated } from "./source-policy.ts";
+import { leaderless, leaderOf, recreated } from "./source-policy.ts";
 import { PartitionReader, type ReaderOptions } from "./source-reader.ts";
 import { Troubles } from "./source-trouble.ts";
 import { ZERO_UUID } from "./wire/uuid.ts";
@@ -138,7 +138,7 @@ export class KafkaSource implements Source {
     const parts = this.#offsetParts(troubles);
     const first = await firstContact(this.#s, parts, signal);
     await awaitTopics(this.#s, parts, first, signal);
-    await this.#beginNew(new Set(), this.#p.clock.monotonic() + this.#s.connectTimeoutMs);
+    await this.#beginNew(this.#p.clock.monotonic() + this.#s.connectTimeoutMs);
     if (this.#begun.size === 0) throw unreachable(this.#s, troubles.last);
     this.#phase = "running";
     troubles.clear("start");
@@ -194,38 +194,54 @@ export class KafkaSource implements Source {
   }
 
   async #digest(errors: ReadonlyMap<string, number>): Promise<void> {
-    const { reader, troubles } = this.#now;
+    const { host, reader, troubles } = this.#now;
     refuseTopics(errors);
     for (const [topic, code] of errors) {
       troubles.report(`topic ${topic}`, brokerFailure(code, `Metadata of topic ${topic}`, topic));
     }
-    const fresh = new Set<string>();
     for (const p of reader.living()) {
       if (!errors.has(p.topic)) troubles.clear(`topic ${p.topic}`);
       const id = this.#client.metadata.idOf(p.topic);
       if (p.topicId === id || p.topicId === ZERO_UUID || id === ZERO_UUID) continue;
       if (this.#s.onRecreated === "fail") throw recreated(p.topic, p.topicId, id);
-      fresh.add(p.topic);
       reader.retire(p);
+      // Before its namesake begins, so that the two are not taken for one.
+      await host.gone(p.stream);
       this.#begun.delete(p.name);
     }
     // One pass: what has no leader now is asked for again with the next metadata.
-    if (!reader.stopped.aborted) await this.#beginNew(fresh, this.#p.clock.monotonic());
+    if (!reader.stopped.aborted) await this.#beginNew(this.#p.clock.monotonic());
     reader.follow();
   }
 
   /** Begins partitions that are known now and were not before, as far as the brokers answer by the deadline. */
-  async #beginNew(fresh: ReadonlySet<string>, deadline: number): Promise<void> {
+  async #beginNew(deadline: number): Promise<void> {
     const { host, troubles } = this.#now;
     const parts = this.#offsetParts(troubles);
     const open = knownPartitions(this.#s, parts).filter((p) => !this.#begun.has(keyOf(p.topic, p.partition)));
+    host.awaited(open.length);
     if (open.length === 0) return;
-    const facts = await gatherFacts(this.#s, parts, open, fresh, deadline, this.#client.life);
-    if (facts.length < open.length) this.#wantMetadata();
-    if (facts.length === 0) return;
-    const starts = await host.begin(facts.map((f) => f.found));
-    const byName = new Map(facts.map((f) => [keyOf(f.found.topic, f.found.partition), f]));
-    for (const start of starts) this.#add(start, byName.get(keyOf(start.id.topic, start.id.partition)));
+    const facts = await gatherFacts(this.#s, parts, open, deadline, this.#client.life);
+    if (facts.length > 0) {
+      const starts = await host.begin(facts.map((f) => f.found));
+      const byName = new Map(facts.map((f) => [keyOf(f.found.topic, f.found.partition), f]));
+      for (const start of starts) this.#add(start, byName.get(keyOf(start.id.topic, start.id.partition)));
+    }
+    this.#awaitOthers(open);
+  }
+
+  /** Says which of them could not be begun yet, and looks again soon. */
+  #awaitOthers(open: readonly GroupPartition[]): void {
+    const { host, reader, troubles } = this.#now;
+    let awaited = 0;
+    for (const { topic, partition } of open) {
+      if (this.#begun.has(keyOf(topic, partition))) continue;
+      awaited++;
+      if (this.#client.metadata.leader(topic, partition).leader < 0)
+        troubles.report(leaderOf(topic, partition), leaderless(topic, partition));
+    }
+    if (awaited > 0) reader.followLeaderless();
+    host.awaited(awaited);
   }
 
   #add(start: StreamStart, facts: Facts | undefined): void {
@@ -242,7 +258,10 @@ export class KafkaSource implements Source {
       position,
       attempt,
       maxBytes: this.#s.partitionMaxBytes,
-      epoch: committed !== null && committed.offset === position ? committed.leaderEpoch : -1,
+      epoch:
+        start.stale !== true && committed !== null && committed.offset === position
+          ? committed.leaderEpoch
+          : -1,
     });
     this.#begun.add(p.name);
     reader.add(p);

@@ -279,9 +279,9 @@ export function recordLost(ranges: readonly LostRange[]): Change<void> {
 export function rememberOrigins(origins: readonly Origin[]): Change<void> {
   return (state) => {
     let next = state;
-    for (const { stream, position } of origins) {
+    for (const { stream, position, staleCommit } of origins) {
       if ((next.streams.get(stream)?.origin ?? null) !== null) continue;
-      next = withStream(next, stream, (s) => ({ ...s, origin: position }));
+      next = withStream(next, stream, (s) => ({ ...s, origin: position, staleCommit }));
     }
     return { state: next, answer: undefined };
   };

@@ -43,7 +43,17 @@ export function parseJson(bytes: Uint8Array, object: string): Place {
 
 /** The fields of an object that has exactly the keys `keys`. */
 export function fields<K extends string>(at: Place, ...keys: readonly K[]): Record<K, Place> {
+  return fieldsOf(at, keys, []);
+}
+
+/** The same with keys that may be absent. */
+export function fieldsOf<K extends string, O extends string>(
+  at: Place,
+  needed: readonly K[],
+  optional: readonly O[],
+): Record<K, Place> & Partial<Record<O, Place>> {
   const { value } = at;
+  const keys = [...needed, ...optional];
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     throw corrupt(at, show(value), "an object");
   }
@@ -51,12 +61,12 @@ export function fields<K extends string>(at: Place, ...keys: readonly K[]): Reco
   for (const key of source.keys()) {
     if (!keys.some((k) => k === key)) throw corrupt(at, `unknown key ${show(key)}`, keys.join(", "));
   }
-  const out: Partial<Record<K, Place>> = {};
-  for (const key of keys) {
-    if (!source.has(key)) throw corrupt(at, `no key "${key}"`, keys.join(", "));
-    out[key] = { value: source.get(key), object: at.object, path: `${at.path}.${key}` };
-  }
-  return out as Record<K, Place>;
+  const missing = needed.find((key) => !source.has(key));
+  if (missing !== undefined) throw corrupt(at, `no key "${missing}"`, keys.join(", "));
+  const there = keys.filter((key) => source.has(key));
+  return Object.fromEntries(
+    there.map((key) => [key, { value: source.get(key), object: at.object, path: `${at.path}.${key}` }]),
+  ) as Record<K, Place> & Partial<Record<O, Place>>;
 }
 
 export function list<T>(at: Place, read: (item: Place) => T): T[] {

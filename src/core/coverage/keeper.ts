@@ -39,7 +39,7 @@ import { IndexSegments } from "./index-segments.ts";
 import { passes } from "./outage.ts";
 import { normalRanges, type Ranges } from "./ranges.ts";
 import { type Hook, settleIntent } from "./settle.ts";
-import type { CoverageState, Owner } from "./state.ts";
+import { type CoverageState, NEW_STREAM, type Owner } from "./state.ts";
 
 export interface KeeperOptions {
   /** Unique to this process; part of its tags. */
@@ -130,8 +130,8 @@ export class CoverageKeeper implements CoverageStore {
     return streams.map((stream) => {
       const s = this.state.streams.get(stream);
       const lost: Ranges = normalRanges(s?.lost ?? []);
-      const origin = s?.origin ?? null;
-      return { stream, authority: byStream.get(stream)!, covered: s?.covered ?? [], lost, origin };
+      const { origin, staleCommit, covered } = s ?? NEW_STREAM;
+      return { stream, authority: byStream.get(stream)!, covered, lost, origin, staleCommit };
     });
   }
 

@@ -11,6 +11,7 @@ import {
   corrupt,
   count,
   fields,
+  fieldsOf,
   int64,
   keyed,
   list,
@@ -66,6 +67,8 @@ function plain(s: CoverageState): object {
       groupEpoch: v.groupEpoch,
       owner: v.owner,
       origin: v.origin === null ? null : String(v.origin),
+      // Left out where there is none, as in every state that was written before the field was there.
+      ...(v.staleCommit === null ? {} : { staleCommit: String(v.staleCommit) }),
       covered: v.covered.map(plainRange),
       lost: v.lost.map((r) => [String(r.from), String(r.next), r.reason]),
     })),
@@ -236,16 +239,21 @@ function rangesOf(at: Place): Ranges {
 function lostOf(at: Place): Omit<LostRange, "stream"> {
   const [from, next, reason] = items(at, 3, "[from, next, reason]") as [Place, Place, Place];
   const range = rangeOf({ value: [from.value, next.value], object: at.object, path: at.path });
-  return { ...range, reason: oneOf(reason, ["accepted_gap", "retention", "truncated"]) };
+  return { ...range, reason: oneOf(reason, ["accepted_gap", "retention", "truncated", "deleted"]) };
 }
 
 function streamOf(at: Place): readonly [string, StreamState] {
-  const f = fields(at, "stream", "generation", "groupEpoch", "owner", "origin", "covered", "lost");
+  const f = fieldsOf(
+    at,
+    ["stream", "generation", "groupEpoch", "owner", "origin", "covered", "lost"],
+    ["staleCommit"],
+  );
   const state: StreamState = {
     generation: count(f.generation),
     groupEpoch: nullable(f.groupEpoch, count),
     owner: nullable(f.owner, text),
     origin: nullable(f.origin, int64),
+    staleCommit: f.staleCommit === undefined ? null : int64(f.staleCommit),
     covered: rangesOf(f.covered),
     lost: list(f.lost, lostOf),
   };

@@ -33,8 +33,10 @@ export interface StreamState {
   readonly groupEpoch: number | null;
   /** Instance that holds the generation; null after it left in order. */
   readonly owner: string | null;
-  /** Where reading began by the configured start; null until that is recorded. The first one stays. */
+  /** Where the stream was first read; null until that is recorded. The first one stays. */
   readonly origin: bigint | null;
+  /** Recorded with the origin: a commit of the topic that had the name before; null: none. */
+  readonly staleCommit: bigint | null;
   readonly covered: Ranges;
   readonly lost: readonly Omit<LostRange, "stream">[];
 }
@@ -102,6 +104,7 @@ export const NEW_STREAM: StreamState = {
   groupEpoch: null,
   owner: null,
   origin: null,
+  staleCommit: null,
   covered: [],
   lost: [],
 };

@@ -29,6 +29,8 @@ export interface SetCommitter {
   submit(set: SealedSet, authorities: readonly Authority[]): void;
   /** Resolves when nothing is waiting or under way. */
   idle(): Promise<void>;
+  /** Resolves when nothing of the lane is waiting or under way, however busy the others are. */
+  idleOf(lane: number): Promise<void>;
   /** A set that became void before it was submitted. */
   discard(set: SealedSet): void;
   close(): void;
@@ -57,6 +59,7 @@ const RETRY_LONGEST_MS = 5_000;
 export class Committer implements SetCommitter {
   readonly #p: CommitterParts;
   #waiting: Work[] = [];
+  #round: { readonly works: readonly Work[]; readonly done: Promise<void> } | null = null;
   #busy: Promise<void> | null = null;
   readonly #life = new AbortController();
 
@@ -77,6 +80,14 @@ export class Committer implements SetCommitter {
     while (this.#busy !== null) await this.#busy;
   }
 
+  /** Resolves when nothing of the lane is waiting or under way, however busy the others are. */
+  async idleOf(lane: number): Promise<void> {
+    const holds = (works: readonly Work[]) => works.some((w) => w.set.lane === lane);
+    while (this.#busy !== null && (holds(this.#waiting) || holds(this.#round?.works ?? []))) {
+      await (this.#round?.done ?? this.#busy);
+    }
+  }
+
   /** A set that became void before it was submitted: its staged objects go. What can't be removed is swept later. */
   discard(set: SealedSet): void {
     for (const t of set.targets) void this.#p.objects.discard(t).catch(() => {});
@@ -92,17 +103,20 @@ export class Committer implements SetCommitter {
       while (this.#waiting.length > 0 && !this.#life.signal.aborted) {
         const round = this.#waiting;
         this.#waiting = [];
-        await this.#round(round);
+        const done = this.#bring(round);
+        this.#round = { works: round, done: done.catch(() => {}) };
+        await done;
       }
     } catch (e) {
       if (!this.#life.signal.aborted) this.#p.listener.failed(asFailure(e));
     } finally {
       // On the same turn as the last look at what waits, so that no set falls between two rounds.
       this.#busy = null;
+      this.#round = null;
     }
   }
 
-  async #round(round: readonly Work[]): Promise<void> {
+  async #bring(round: readonly Work[]): Promise<void> {
     await this.#p.hook?.("before_intend");
     const answers = await this.#retrying(() => this.#p.coverage.intend(round.map((w) => w.intent)));
     const open: Work[] = [];

@@ -3,7 +3,7 @@
  * coverage what is durable in the sink; the coverage decides, the commit only shows where it was left.
  *
  *   commit  coverage        position
- *   no      no              the configured start, or the origin where one was recorded at an earlier start
+ *   no      no              the configured start, or the origin that an earlier run recorded
  *   no      yes             first position not covered, from the origin (else the first covered one) on
  *   yes     behind commit   refused, or with accept_gap the difference is recorded as lost
  *   yes     at or beyond    first position at or after the commit that is not covered
@@ -31,7 +31,7 @@ export interface StartInput {
   /** Normal form, as in a `Claim`. */
   readonly covered: Ranges;
   readonly lost: Ranges;
-  /** Where an earlier run began it by the configured start; null or absent if that was never recorded. */
+  /** Where an earlier run first read it; null or absent if that was never recorded. */
   readonly origin?: bigint | null;
   /** Configured start; applies only where neither a commit nor coverage exists. */
   readonly start: "earliest" | "latest" | bigint;
@@ -55,6 +55,8 @@ export interface StartPlan {
   readonly passed: Ranges;
   /** To be recorded as lost before anything is read. */
   readonly newLost: readonly LostRange[];
+  /** To be recorded as the stream's origin where it has none yet. */
+  readonly origin: bigint;
 }
 
 /** Throws delivery.commit_beyond_coverage, delivery.retention_gap or delivery.position_beyond_log. */
@@ -76,6 +78,7 @@ export function planStart(input: StartInput): StartPlan {
         ? []
         : intersectRanges(input.covered, [{ from: input.committed, next: position }]),
     newLost: [...lost(chosen.accepted, "accepted_gap"), ...lost(gone, "retention")],
+    origin: firstOf(chosen),
   };
 }
 
@@ -121,6 +124,12 @@ function fromCommit(input: StartInput, committed: bigint, known: Ranges): Choice
     known: settled,
     accepted: beyond,
   };
+}
+
+/** Below it nothing was ever asked for. */
+function firstOf({ known, position }: Choice): bigint {
+  const first = known[0]?.from ?? position;
+  return first < position ? first : position;
 }
 
 function retentionGap(input: StartInput, chosen: Choice): Ranges {

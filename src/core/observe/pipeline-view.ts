@@ -194,6 +194,8 @@ const ROWS: Rows = {
     v.partitions.delete(key(e.topic, e.partition));
   },
   "records.lost": (v, e) => {
+    // Of a topic that is gone; another one may have its name by now.
+    if (e.reason === "deleted") return;
     const p = v.partition(e.topic, e.partition);
     if (p !== undefined && p.position < e.next) p.position = e.next;
   },

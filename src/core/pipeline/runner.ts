@@ -7,56 +7,21 @@
  * `#onCommitted` is the only place that lets an acknowledgement go out.
  */
 import type { CommitListener, SetCommitter } from "../delivery/committer.ts";
-import type { CrashHook } from "../delivery/crash-points.ts";
-import type { Ledger } from "../delivery/ledger.ts";
-import { asFailure, Failure, type FailureWire, toWire } from "../failure/failure.ts";
-import type { Authority, StreamCoverage } from "../ports/coverage.ts";
-import type { LaneCounts, LanePort, LaneStream, SealedSet } from "../ports/lane.ts";
-import type { Observer } from "../ports/observer.ts";
-import type { FoundStream, Source, SourceHost, StreamStart } from "../ports/source.ts";
+import { asFailure, Failure, toWire } from "../failure/failure.ts";
+import type { Authority } from "../ports/coverage.ts";
+import type { LaneCounts, LaneStream, SealedSet } from "../ports/lane.ts";
+import type { FoundStream, SourceHost, StreamStart } from "../ports/source.ts";
 import type { FrameBundle } from "../records/frame.ts";
 import type { Span } from "../records/stream.ts";
-import type { Clock } from "../time/clock.ts";
 import { Acknowledger } from "./acknowledger.ts";
-import type { Admission } from "./admission.ts";
-import type { BufferPool } from "./buffer-pool.ts";
 import { LanePool } from "./lane-pool.ts";
+import { LaneRestarts } from "./lane-restarts.ts";
+import { Losses } from "./losses.ts";
 import { Pulse } from "./pulse.ts";
-import { type StartRules, StreamTable } from "./stream-table.ts";
+import type { RunnerOptions, RunnerParts, RunSummary } from "./runner-parts.ts";
+import { SinkTrouble } from "./sink-trouble.ts";
+import { StreamTable } from "./stream-table.ts";
 import { UnreadableBytes } from "./unreadable.ts";
-
-export interface RunnerOptions {
-  readonly sink: string;
-  readonly lanes: number;
-  readonly rules: StartRules;
-  /** Ends by itself once everything that was there at the start is committed. */
-  readonly untilCaughtUp: boolean;
-  readonly heartbeatMs: number;
-  /** Longest wait for open files at a stop. */
-  readonly drainMs: number;
-}
-
-export interface RunnerParts {
-  readonly clock: Clock;
-  readonly source: Source;
-  readonly coverage: StreamCoverage;
-  /** Built by the runner, which is its listener. */
-  readonly committer: (listener: CommitListener) => SetCommitter;
-  readonly spawnLane: (lane: number) => LanePort;
-  readonly ledger: Ledger;
-  readonly admission: Admission;
-  readonly buffers: BufferPool;
-  readonly observer: Observer;
-  /** Removes staged objects that no open intent names; called once, before the first lane writes. */
-  readonly sweep: () => Promise<void>;
-  /** Passed at the named points of delivery. */
-  readonly hook?: CrashHook;
-}
-
-export interface RunSummary {
-  readonly rows: number;
-  readonly reason: string;
-}
 
 export class Runner implements SourceHost, CommitListener {
   readonly #o: RunnerOptions;
@@ -70,12 +35,16 @@ export class Runner implements SourceHost, CommitListener {
   #swept = false;
   #reason: string | null = null;
   #finished = false;
+  /** Of the source: what was fetched still lands, then the run ends with it. */
+  #failure: Failure | null = null;
   #settle: { resolve: (reason: string) => void; reject: (f: Failure) => void } | null = null;
   /** Rows of sets that were handed to the committer. */
   readonly #underWay = new Map<string, number>();
-  readonly #restarting = new Set<number>();
-  /** Since when the sink has been in trouble; null: it is not. */
-  #troubledAt: number | null = null;
+  readonly #restarts: LaneRestarts;
+  readonly #losses: Losses;
+  readonly #trouble: SinkTrouble;
+  /** Partitions that are known and not begun yet. */
+  #awaited = 0;
   /** Streams whose commit an earlier run left behind what is durable, until the source knows them. */
   readonly #behind = new Set<number>();
   readonly #unreadable = new UnreadableBytes();
@@ -88,6 +57,9 @@ export class Runner implements SourceHost, CommitListener {
     this.#committer = parts.committer(this);
     this.#table = new StreamTable(options.rules, options.lanes, parts);
     this.#acks = new Acknowledger(parts);
+    this.#restarts = new LaneRestarts((lane, wake) => parts.admission.whenRoom(lane, wake));
+    this.#losses = new Losses(this.#table, this.#restarts, parts);
+    this.#trouble = new SinkTrouble(options.sink, parts);
     this.#pulse = new Pulse(options.heartbeatMs, parts, (failure) => this.#fail(failure));
   }
 
@@ -110,7 +82,7 @@ export class Runner implements SourceHost, CommitListener {
         void: (set) => this.#committer.discard(set),
         refused: (lane, id, reason, detail) => this.refused(id, lane, reason, detail),
         broken: (stream, attempt, position, failure) => this.#onBroken(stream, attempt, position, failure),
-        sink: (_lane, failure) => this.#onSink(failure),
+        sink: (lane, failure) => this.#trouble.tell(`lane ${lane}`, failure),
         died: (lane, failure, restarts) => this.#onDied(lane, failure, restarts),
         hopeless: (failure) => this.#fail(failure),
       });
@@ -146,10 +118,7 @@ export class Runner implements SourceHost, CommitListener {
       void this.#p.coverage.close();
       return;
     }
-    this.#drainBounded().then(
-      () => this.#finish(() => this.#settle?.resolve(reason)),
-      (e) => this.#fail(asFailure(e)),
-    );
+    this.#drainAndEnd(reason);
   }
 
   /** Nothing moved for too long although there was work: ends, so that the supervisor starts it anew. */
@@ -186,11 +155,12 @@ export class Runner implements SourceHost, CommitListener {
   }
 
   room(lane: number): number {
-    return this.#reason === null ? this.#p.admission.room(lane) : 0;
+    // What a lane gets while it restarts it drops: not worth fetching.
+    return this.#reason === null && !this.#restarts.has(lane) ? this.#p.admission.room(lane) : 0;
   }
 
   whenRoom(lane: number, wake: () => void): void {
-    this.#p.admission.whenRoom(lane, wake);
+    this.#restarts.whenRoom(lane, wake);
   }
 
   takeBuffer(bytes: number): ArrayBuffer {
@@ -202,6 +172,7 @@ export class Runner implements SourceHost, CommitListener {
   }
 
   deliver(lane: number, bundle: FrameBundle): void {
+    if (this.#restarts.has(lane)) return this.#p.buffers.give(bundle.buffer);
     const held = bundle.buffer.byteLength;
     const parts = [];
     for (const f of bundle.frames) {
@@ -226,6 +197,17 @@ export class Runner implements SourceHost, CommitListener {
     this.#p.observer.emit({ e: "stream.watermark", topic, partition, start, end });
   }
 
+  awaited(partitions: number): void {
+    this.#awaited = partitions;
+    this.#checkCaughtUp();
+  }
+
+  async gone(stream: number): Promise<void> {
+    const { topic, partition } = this.#table.end(stream).id;
+    await this.#abandon(stream);
+    this.#p.observer.emit({ e: "stream.ended", topic, partition, why: "its topic was deleted" });
+  }
+
   healthy(): void {
     this.#p.observer.emit({ e: "source.healthy" });
   }
@@ -235,16 +217,18 @@ export class Runner implements SourceHost, CommitListener {
   }
 
   async lost(stream: number, from: bigint, next: bigint, reason: "retention" | "truncated"): Promise<void> {
-    const { key, id } = this.#table.get(stream);
-    await this.#p.coverage.recordLost([{ stream: key, from, next, reason }]);
-    const { topic, partition } = id;
-    this.#p.observer.emit({ e: "records.lost", topic, partition, from, next, reason });
-    // Moved while that was written, or about to be: from where it goes on, it will come here again if it must.
-    if (this.#restarts(stream) || this.#p.ledger.state(stream).delivered !== from) return;
-    this.#p.ledger.lose(stream, from, next);
+    if (!(await this.#losses.record(stream, from, next, reason))) return;
     const attempt = this.#p.ledger.rewind(stream, next);
     this.#move(stream, next, attempt, `records were lost at the source (${reason})`);
     // That the loss is recorded settles its positions, and perhaps the last ones that were waited for.
+    this.#acks.kick();
+    this.#checkCaughtUp();
+  }
+
+  /** Of a stream that is gone nothing comes any more: what was not delivered, or has to be read again, is lost. */
+  async #abandon(stream: number): Promise<void> {
+    const { delivered, end } = this.#p.ledger.state(stream);
+    if (end !== null && end > delivered) await this.#losses.record(stream, delivered, end, "deleted");
     this.#acks.kick();
     this.#checkCaughtUp();
   }
@@ -255,6 +239,7 @@ export class Runner implements SourceHost, CommitListener {
     this.#rows += this.#underWay.get(id) ?? 0;
     this.#underWay.delete(id);
     this.#p.ledger.commit(spans);
+    this.#trouble.landed();
     this.#acks.kick();
     this.#checkCaughtUp();
   }
@@ -272,7 +257,7 @@ export class Runner implements SourceHost, CommitListener {
   }
 
   trouble(failure: Failure | null): void {
-    this.#onSink(failure === null ? null : toWire(failure));
+    this.#trouble.tell("publishing", failure === null ? null : toWire(failure));
   }
 
   // ---- lanes
@@ -307,29 +292,23 @@ export class Runner implements SourceHost, CommitListener {
   }
 
   #onBroken(stream: number, before: number, position: bigint, failure: Failure): void {
-    // The stream was moved after the lane had read this, or is about to be taken back to what is covered.
-    if (!this.#p.ledger.current(stream, before) || this.#restarts(stream)) return;
+    // About to be taken back to what is covered anyway.
+    if (this.#restarts.has(this.#laneOf(stream))) return;
+    const moved = !this.#p.ledger.current(stream, before);
+    if (moved && !this.#losses.passedBy(stream, position)) return;
     if (this.#unreadable.hopeless(stream, position)) return this.#sourceFailed(failure);
     this.troubled(failure);
+    // The lane may have read on behind the loss by now: what it holds of the stream has more than one piece.
+    if (moved || this.#table.get(stream).ended)
+      return void this.#restartLane(this.#laneOf(stream), failure.message);
     const attempt = this.#p.ledger.rewind(stream, position);
     this.#move(stream, position, attempt, failure.message);
-  }
-
-  #onSink(failure: FailureWire | null): void {
-    const sink = this.#o.sink;
-    const now = this.#p.clock.monotonic();
-    if (failure === null) {
-      this.#p.observer.emit({ e: "sink.recovered", sink, ms: now - (this.#troubledAt ?? now) });
-      this.#troubledAt = null;
-      return;
-    }
-    this.#troubledAt ??= now;
-    this.#p.observer.emit({ e: "sink.troubled", sink, failure });
   }
 
   #onDied(lane: number, failure: Failure, restarts: number): void {
     this.#p.observer.emit({ e: "lane.died", lane, failure: toWire(failure) });
     this.#p.admission.laneDied(lane);
+    this.#trouble.silent(`lane ${lane}`);
     void this.#restartLane(lane, failure.message);
     this.#p.observer.emit({ e: "lane.restarted", lane, restarts });
   }
@@ -339,32 +318,37 @@ export class Runner implements SourceHost, CommitListener {
    * of the old attempts is dropped; sets under way are settled before coverage is read again.
    */
   async #restartLane(lane: number, why: string): Promise<void> {
-    if (this.#restarting.has(lane) || this.#finished) return;
-    this.#restarting.add(lane);
+    if (this.#restarts.has(lane) || this.#finished) return;
+    this.#restarts.begin(lane);
     try {
       this.#lanes().reset(lane, []);
-      await this.#committer.idle();
+      await this.#committer.idleOf(lane);
       const again = await this.#table.reclaim(lane);
       if (this.#finished) return;
       this.#lanes().place(
         lane,
         again.map((b) => b.laneStream),
       );
+      this.#restarts.end(lane);
       for (const { start, laneStream } of again) {
+        const { stream, position, attempt } = start;
+        if (this.#table.get(stream).ended) {
+          this.#abandon(stream).catch((e) => this.#fail(asFailure(e)));
+          continue;
+        }
         const { topic, partition } = laneStream.id;
-        const { position, attempt } = start;
         this.#p.observer.emit({ e: "stream.rewound", topic, partition, position, attempt, why });
-        this.#p.source.seek(start.stream, position, attempt);
+        this.#p.source.seek(stream, position, attempt);
       }
     } catch (e) {
       this.#fail(asFailure(e));
     } finally {
-      this.#restarting.delete(lane);
+      this.#restarts.end(lane);
     }
   }
 
-  #restarts(stream: number): boolean {
-    return this.#restarting.has(this.#table.get(stream).lane);
+  #laneOf(stream: number): number {
+    return this.#table.get(stream).lane;
   }
 
   #move(stream: number, position: bigint, attempt: number, why: string): void {
@@ -380,7 +364,7 @@ export class Runner implements SourceHost, CommitListener {
   // ---- end of the run
 
   #checkCaughtUp(): void {
-    if (!this.#o.untilCaughtUp || this.#reason !== null) return;
+    if (!this.#o.untilCaughtUp || this.#reason !== null || this.#awaited > 0) return;
     if (this.#table.reached("committed")) return this.drain("caught up with what was there at the start");
     if (!this.#unrolled || !this.#table.reached("delivered")) return;
     // Lanes seal at once instead of at their interval. Not yet a drain: should one of them die now, or find bytes
@@ -389,17 +373,27 @@ export class Runner implements SourceHost, CommitListener {
     void this.#lanes().roll("drain");
   }
 
+  /** What was fetched lands; a failure of the source, before or meanwhile, is what the run ends with then. */
+  #drainAndEnd(reason: string): void {
+    this.#drainBounded().then(
+      () => {
+        if (this.#failure !== null) this.#fail(this.#failure);
+        else this.#finish(() => this.#settle?.resolve(reason));
+      },
+      (e) => this.#fail(this.#failure ?? asFailure(e)),
+    );
+  }
+
   async #drainBounded(): Promise<void> {
     this.#p.source.pause();
     let late = false;
     let undone = "open files were not published";
     const timer = this.#p.clock.after(this.#o.drainMs, () => {
       late = true;
-      this.#fail(
-        new Failure("delivery.drain_timeout", `${undone} within ${this.#o.drainMs} ms`, {
-          hint: "Nothing is lost: what was not acknowledged is read again at the next start",
-        }),
-      );
+      const timeout = new Failure("delivery.drain_timeout", `${undone} within ${this.#o.drainMs} ms`, {
+        hint: "Nothing is lost: what was not acknowledged is read again at the next start",
+      });
+      this.#fail(this.#failure ?? timeout);
     });
     // A lane that restarts meanwhile holds nothing; what it had is read again after the next start.
     await this.#lanes().roll("drain");
@@ -412,13 +406,9 @@ export class Runner implements SourceHost, CommitListener {
   /** What was read before the source failed still lands; then the run ends with the source's failure. */
   #sourceFailed(failure: Failure): void {
     if (this.#finished) return;
-    if (this.#reason !== null || this.#pool === null) return this.#fail(failure);
-    this.#reason = failure.message;
-    this.#p.observer.emit({ e: "failure", scope: "source", failure: toWire(failure) });
-    this.#drainBounded().then(
-      () => this.#fail(failure),
-      () => this.#fail(failure),
-    );
+    if (this.#pool === null) return this.#fail(failure);
+    this.#failure ??= failure;
+    this.drain(`the source failed: ${failure.message}`);
   }
 
   #fail(failure: Failure): void {

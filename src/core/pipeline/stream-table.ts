@@ -3,6 +3,7 @@
  * they begin. Beginning is claim first, then the start rule on what the claim says is covered: nobody else can
  * add to it any more.
  */
+import { firstUncovered, unionRanges } from "../coverage/ranges.ts";
 import type { Ledger } from "../delivery/ledger.ts";
 import { planStart, type StartPlan } from "../delivery/start.ts";
 import { Failure } from "../failure/failure.ts";
@@ -30,6 +31,8 @@ export interface TableStream {
   readonly authority: Authority;
   /** End of the log when the stream was found. */
   readonly latest: bigint;
+  /** It is gone at the source: nothing more of it is delivered. */
+  readonly ended: boolean;
 }
 
 export interface Begun {
@@ -53,6 +56,19 @@ interface Named {
   readonly committed: bigint | null;
   /** Made anew since the last run: every record of it is new. */
   readonly renewed: boolean;
+}
+
+/** What is known of a stream before it begins. */
+interface Planned {
+  readonly found: FoundStream;
+  readonly id: StreamId;
+  readonly key: StreamKey;
+  readonly claim: Claim;
+  readonly plan: StartPlan;
+  readonly committed: bigint | null;
+  /** To be recorded; null: it has one. */
+  readonly origin: Origin | null;
+  readonly stale: boolean;
 }
 
 export class StreamTable {
@@ -80,13 +96,14 @@ export class StreamTable {
       named.map((n) => streamKey(n.id)),
       null,
     );
-    const begun: Begun[] = [];
-    const lost: LostRange[] = [];
-    const origins: Origin[] = [];
-    for (const [i, n] of named.entries()) begun.push(this.#add(n, claims[i]!, lost, origins));
+    const planned = named.map((n, i) => this.#plan(n, claims[i]!));
+    const lost = planned.flatMap((p) => p.plan.newLost);
+    const origins = planned.flatMap((p) => (p.origin === null ? [] : [p.origin]));
     if (lost.length > 0) await this.#p.coverage.recordLost(lost);
     // Before anything is read: who dies before the first cover must not begin at a later "latest".
     if (origins.length > 0) await this.#p.coverage.rememberOrigins(origins);
+    // Not before both are durable: from here on a position above them may be acknowledged.
+    const begun = planned.map((p) => this.#add(p));
     for (const l of lost) this.#tellLost(l);
     return begun;
   }
@@ -101,7 +118,9 @@ export class StreamTable {
     return mine.map(({ s, stream }, i) => {
       const claim = claims[i]!;
       const before = this.#p.ledger.state(stream);
-      const position = firstOpen(before.committed, [...claim.covered, ...claim.lost]);
+      const settled = unionRanges(claim.covered, claim.lost);
+      const position = firstUncovered(settled, before.committed);
+      const skip = above(settled, position);
       const attempt = before.attempt + 1;
       this.#p.ledger.end(stream);
       this.#p.ledger.begin({
@@ -109,16 +128,23 @@ export class StreamTable {
         key: s.key,
         position,
         acknowledged: before.acknowledged,
-        covered: above(claim.covered, position),
+        covered: skip,
         attempt,
       });
       if (before.end !== null) this.#p.ledger.watermark(stream, before.end);
-      const skip = above(claim.covered, position);
       const { authority } = claim;
       const laneStream: LaneStream = { stream, id: s.id, position, attempt, authority, skip };
       this.#streams[stream] = { ...s, laneStream, authority };
-      return { lane, laneStream, start: { id: s.id, stream, lane, position, attempt }, behind: false };
+      const start = { id: s.id, stream, lane, position, attempt, stale: false };
+      return { lane, laneStream, start, behind: false };
     });
+  }
+
+  /** It is gone at the source. */
+  end(stream: number): TableStream {
+    const ended = { ...this.get(stream), ended: true };
+    this.#streams[stream] = ended;
+    return ended;
   }
 
   moved(stream: number, laneStream: LaneStream): void {
@@ -136,19 +162,26 @@ export class StreamTable {
     });
   }
 
-  /** True once everything that was there when the streams were found has gone to a lane, or is covered. */
+  /**
+   * True once everything that was there when the streams were found has gone to a lane, or is covered. Of a stream
+   * that is gone: all that ever went to a lane, with the rest recorded as lost.
+   */
   reached(how: "delivered" | "committed"): boolean {
-    return this.#streams.every((s, stream) => this.#p.ledger.state(stream)[how] >= s.latest);
+    return this.#streams.every((s, stream) => {
+      const state = this.#p.ledger.state(stream);
+      return state[how] >= (s.ended ? most(state.delivered, state.end ?? state.delivered) : s.latest);
+    });
   }
 
-  #add(n: Named, claim: Claim, lost: LostRange[], origins: Origin[]): Begun {
+  #plan(n: Named, claim: Claim): Planned {
     const { found, id } = n;
     const key = streamKey(id);
     const untouched = claim.covered.length === 0 && claim.lost.length === 0;
     // We commit only what is covered, so a commit for an incarnation of which nothing is covered is one of the topic
     // that was deleted: an earlier run died between noticing that and landing the first records.
     const renewed = n.renewed || (id.incarnation > 0 && untouched);
-    const committed = renewed ? null : n.committed;
+    const stale = n.committed !== null && (renewed || n.committed === claim.staleCommit);
+    const committed = stale ? null : n.committed;
     const plan = planStart({
       stream: key,
       place: `${found.topic}/${found.partition}`,
@@ -162,11 +195,15 @@ export class StreamTable {
       acceptGap: this.#rules.acceptGap,
       retention: this.#rules.retention,
     });
+    const staleCommit = stale ? n.committed : null;
+    const origin = claim.origin === null ? { stream: key, position: plan.origin, staleCommit } : null;
+    return { found, id, key, claim, plan, committed, origin, stale };
+  }
+
+  #add({ found, id, key, claim, plan, committed, stale }: Planned): Begun {
     const stream = this.#streams.length;
     const lane = stream % this.#lanes;
     const { position } = plan;
-    lost.push(...plan.newLost);
-    if (plan.why === "configured") origins.push({ stream: key, position });
     // A commit that is missing is behind too, where an earlier run has landed something and died before its commit.
     const told = committed ?? claim.covered[0]?.from ?? position;
     const acknowledged = told < position ? told : null;
@@ -175,11 +212,12 @@ export class StreamTable {
     this.#p.ledger.watermark(stream, found.latest);
     const { authority } = claim;
     const laneStream: LaneStream = { stream, id, position, attempt, authority, skip: plan.skip };
-    this.#streams.push({ key, id, lane, laneStream, authority, latest: found.latest });
+    const { latest } = found;
+    this.#streams.push({ key, id, lane, laneStream, authority, latest, ended: false });
     this.#byKey.set(key, stream);
     this.#tellBegun(laneStream, lane, plan);
     const behind = acknowledged !== null;
-    return { lane, laneStream, start: { id, stream, lane, position, attempt }, behind };
+    return { lane, laneStream, start: { id, stream, lane, position, attempt, stale }, behind };
   }
 
   #start(found: FoundStream): "earliest" | "latest" | bigint {
@@ -256,14 +294,7 @@ export class StreamTable {
   }
 }
 
-/** First position at or after `from` that no range holds. */
-function firstOpen(from: bigint, ranges: readonly Range[]): bigint {
-  let at = from;
-  for (const r of [...ranges].sort((a, b) => (a.from < b.from ? -1 : 1))) {
-    if (r.from <= at && r.next > at) at = r.next;
-  }
-  return at;
-}
+const most = (a: bigint, b: bigint): bigint => (a > b ? a : b);
 
 function above(ranges: readonly Range[], position: bigint): readonly Range[] {
   return ranges

@@ -28,7 +28,7 @@ export interface Range {
 /** A range that will never be in the sink, with the reason. Never forgotten. */
 export interface LostRange extends Range {
   readonly stream: StreamKey;
-  readonly reason: "accepted_gap" | "retention" | "truncated";
+  readonly reason: "accepted_gap" | "retention" | "truncated" | "deleted";
 }
 
 export interface TopicMemory {
@@ -46,14 +46,18 @@ export interface Claim {
   /** What was covered when the claim held, after settling everything that touched the stream. */
   readonly covered: readonly Range[];
   readonly lost: readonly Range[];
-  /** Where reading once began by the configured start; null if that was never recorded. */
+  /** The position from which everything is accounted for; null if it was never recorded. */
   readonly origin: bigint | null;
+  /** A commit that is one of an earlier topic under the name and means nothing; null: none. */
+  readonly staleCommit: bigint | null;
 }
 
-/** The position at which a stream without commit and coverage begins to be read. */
+/** Where a stream was first read: what lies above and is neither covered nor lost has yet to be read. */
 export interface Origin {
   readonly stream: StreamKey;
   readonly position: bigint;
+  /** What the broker held of an earlier topic under the name; null: nothing, or it counts. */
+  readonly staleCommit: bigint | null;
 }
 
 /** What every tier of coverage does, whatever the sink's class of delivery. */
@@ -65,8 +69,8 @@ export interface StreamCoverage {
   covered(stream: StreamKey): Promise<readonly Range[]>;
   recordLost(ranges: readonly LostRange[]): Promise<void>;
   /**
-   * Called before the first record is read where the configured start decided: a process that dies before anything
-   * is covered must not begin at a later "latest". The first origin of a stream stays.
+   * Called before the first record of a stream is read: a process that dies before anything is covered must not
+   * begin at a later "latest", though the commit be gone by then. The first origin of a stream stays.
    */
   rememberOrigins(origins: readonly Origin[]): Promise<void>;
   topic(name: string): Promise<TopicMemory | null>;

@@ -29,6 +29,8 @@ export interface StreamStart {
   readonly lane: number;
   readonly position: bigint;
   readonly attempt: number;
+  /** The commit that was found is one of an earlier topic under the name: nothing of it counts. */
+  readonly stale?: boolean;
 }
 
 export interface SourceHost {
@@ -49,6 +51,13 @@ export interface SourceHost {
   /** Source health: reachable or not, with the last failure. A retryable one is only reported. */
   healthy(): void;
   troubled(failure: Failure): void;
+  /**
+   * So many partitions are known and cannot be begun yet (no leader, no answer): they will be, so nothing is caught
+   * up before. Told before `begin` of the others.
+   */
+  awaited(partitions: number): void;
+  /** The stream is gone at the source (its topic was deleted): what was not fetched of it nobody can read any more. */
+  gone(stream: number): Promise<void>;
   /** Records at the source that nobody can read any more (retention, truncation) and whose loss the policy accepts. */
   lost(stream: number, from: bigint, next: bigint, reason: "retention" | "truncated"): Promise<void>;
 }

@@ -52,6 +52,12 @@ export class SourceBench implements SourceHost {
   readonly broken: string[] = [];
   readonly outstanding = new Set<ArrayBuffer>();
   readonly rooms: number[];
+  /** Partitions that are known and not begun, as last told. */
+  awaiting = -1;
+  /** Streams that are gone. */
+  readonly ended: number[] = [];
+  /** As a host that finds its stream elsewhere by the time the loss is recorded does not. */
+  movesOnLoss = true;
   healthies = 0;
   bundles = 0;
   /** "running", "ended", or the code of the failure. */
@@ -170,7 +176,8 @@ export class SourceBench implements SourceHost {
         (s) => s.found.topic === f.topic && s.found.partition === f.partition,
       );
       const fallback = this.#begin === "earliest" ? f.earliest : f.latest;
-      const position = f.committed ?? f.startAt ?? fallback;
+      const stale = incarnation.length > 0 && f.committed !== null;
+      const position = (stale ? null : f.committed) ?? f.startAt ?? fallback;
       const id = {
         transport: f.transport,
         cluster: f.cluster,
@@ -178,7 +185,7 @@ export class SourceBench implements SourceHost {
         partition: f.partition,
         incarnation: incarnation.length,
       };
-      const start: StreamStart = { id, stream, lane: stream % this.lanes, position, attempt: 0 };
+      const start: StreamStart = { id, stream, lane: stream % this.lanes, position, attempt: 0, stale };
       this.streams.push({ start, found: f, position, attempt: 0, end: f.latest, frames: [] });
       return start;
     });
@@ -186,6 +193,14 @@ export class SourceBench implements SourceHost {
 
   room(lane: number): number {
     return this.rooms[lane]!;
+  }
+
+  awaited(partitions: number): void {
+    this.awaiting = partitions;
+  }
+
+  async gone(stream: number): Promise<void> {
+    this.ended.push(stream);
   }
 
   whenRoom(lane: number, wake: () => void): void {
@@ -241,7 +256,7 @@ export class SourceBench implements SourceHost {
 
   async lost(stream: number, from: bigint, next: bigint, reason: "retention" | "truncated"): Promise<void> {
     this.losses.push({ stream, from, next, reason });
-    this.seek(stream, next);
+    if (this.movesOnLoss) this.seek(stream, next);
   }
 }
 

@@ -250,6 +250,19 @@ describe("positions without a place in the log", () => {
     });
   }
 
+  test("a host that does not move the stream on is told of the loss again, until it does", async () => {
+    const b = await reading({ source: { on_out_of_range: "earliest" } });
+    b.setRoom(0, 0);
+    await b.pass(1000);
+    b.fill("orders", 0, 5);
+    b.cluster.advanceLogStart("orders", 0, 24n);
+    b.movesOnLoss = false;
+    b.setRoom(0, 1 << 20);
+    await b.until(() => b.losses.length === 2);
+    b.movesOnLoss = true;
+    await b.until(() => b.caughtUp());
+  });
+
   test("an error of this kind about a position that is in range is only waited out", async () => {
     const b = await reading({ source: { on_out_of_range: "latest" } });
     b.cluster.failPartition("orders", 0, ERROR.OFFSET_OUT_OF_RANGE, { api: "Fetch", times: 2 });
@@ -342,7 +355,9 @@ describe("topics made anew", () => {
       b.fill("orders", 0, 9);
       await b.until(() => b.streams.length === 2 && b.caughtUp());
       expect(b.stream("orders", 0).position).toBe(27n);
-      expect(b.begun[1]![0]).toMatchObject({ committed: null, earliest: 0n });
+      // Told, so that the host can know it again; it does not count, and neither does its epoch.
+      expect(b.begun[1]![0]).toMatchObject({ committed: 15n, earliest: 0n });
+      expect([b.ended, b.streams[1]!.frames[0]!.from]).toEqual([[0], 0n]);
       // Marks of the old stream are no business of the new topic's group offsets.
       await b.source.acknowledge([{ stream: 0, next: 15n }]);
       b.seek(0, 0n);

@@ -96,8 +96,25 @@ describe("where streams begin", () => {
     b.cluster.kill(2, { elect: false });
     b.start();
     await b.until(() => b.streams.length === 1 && b.caughtUp());
+    // Nothing is caught up before: the host is told, and so is whoever watches, by name.
+    expect(b.awaiting).toBe(1);
+    await b.until(() => b.troubles.some((f) => f.message.startsWith("orders/1 has no leader")));
     b.cluster.revive(2);
     await b.until(() => b.streams.length === 2 && b.caughtUp());
+    expect(b.awaiting).toBe(0);
+    await b.until(() => b.healthies > 0);
+  });
+
+  test("a partition that loses its leader while it is read is told by name, and read on once it has one", async () => {
+    const b = open({ cluster: { brokers: 2 } });
+    b.cluster.createTopic("orders", { partitions: 2 });
+    b.start();
+    await b.until(() => b.healthies === 1 && b.streams.length === 2);
+    b.cluster.kill(2, { elect: false });
+    await b.until(() => b.troubles.some((f) => f.message.startsWith("orders/1 has no leader")));
+    b.fill("orders", 1, 1);
+    b.cluster.revive(2);
+    await b.until(() => b.caughtUp() && b.healthies === 2);
   });
 });
 

@@ -113,7 +113,7 @@ describe("waited out and told", () => {
       "lost ranges",
       (n: Node) => n.keeper.recordLost([{ stream: S, from: 0n, next: 1n, reason: "retention" }]),
     ],
-    ["origins", (n: Node) => n.keeper.rememberOrigins([{ stream: S, position: 7n }])],
+    ["origins", (n: Node) => n.keeper.rememberOrigins([{ stream: S, position: 7n, staleCommit: null }])],
     ["topics", (n: Node) => n.keeper.rememberTopic("t", { topicId: "x", incarnation: 0 })],
     ["leases", (n: Node) => n.keeper.lease("w")],
   ] as const)("%s", async (_, step) => {

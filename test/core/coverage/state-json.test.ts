@@ -47,6 +47,7 @@ describe("version 1", () => {
           groupEpoch: null,
           owner: "a1b2c3d4",
           origin: 0n,
+          staleCommit: null,
           covered: [
             { from: 0n, next: 500n },
             { from: 600n, next: 2n ** 63n - 1n },
@@ -100,6 +101,18 @@ describe("version 1", () => {
       index: s.index.map(more),
     };
     expect(encodeState(fat)).toEqual(new Uint8Array(STATE));
+  });
+
+  test("a stale commit and the loss of a deleted topic are kept; where there is none nothing is written", () => {
+    const s = read(STATE);
+    const [key, stream] = [...s.streams][0]!;
+    const lost = [...stream.lost, { from: 570n, next: 580n, reason: "deleted" }] as const;
+    const streams = new Map(s.streams).set(key, { ...stream, staleCommit: 2n ** 60n, lost });
+    const bytes = encodeState({ ...s, streams });
+    expect(new TextDecoder().decode(bytes)).toContain('"staleCommit":"1152921504606846976"');
+    expect([...read(bytes).streams]).toEqual([...streams]);
+    const f = refused(() => read(bytesOf(new TextDecoder().decode(bytes).replace('"11529', '"x'))));
+    expect([f.code, f.at]).toEqual(["coverage.corrupt", "the-object $.streams[0].staleCommit"]);
   });
 
   test("the size of an entry is what it takes in the state", () => {

@@ -186,6 +186,7 @@ export class FakeCoverage implements CoverageStore {
   readonly ranges = new Map<string, Range[]>();
   readonly losses: LostRange[] = [];
   readonly origins = new Map<string, bigint>();
+  readonly staleCommits = new Map<string, bigint>();
   readonly topics = new Map<string, TopicMemory>();
   readonly intents = new Map<string, Intent>();
   /** Answers for intents by id; default ok. */
@@ -213,7 +214,8 @@ export class FakeCoverage implements CoverageStore {
       const authority: Authority = { kind: "generation", stream, generation };
       const lost = this.losses.filter((l) => l.stream === stream).map(({ from, next }) => ({ from, next }));
       const origin = this.origins.get(stream) ?? null;
-      return { stream, authority, covered: [...(this.ranges.get(stream) ?? [])], lost, origin };
+      const staleCommit = this.staleCommits.get(stream) ?? null;
+      return { stream, authority, covered: [...(this.ranges.get(stream) ?? [])], lost, origin, staleCommit };
     });
   }
 
@@ -265,7 +267,9 @@ export class FakeCoverage implements CoverageStore {
   async rememberOrigins(origins: readonly Origin[]): Promise<void> {
     for (const o of origins) {
       this.#journal.push(`origin ${o.position}`);
-      if (!this.origins.has(o.stream)) this.origins.set(o.stream, o.position);
+      if (this.origins.has(o.stream)) continue;
+      this.origins.set(o.stream, o.position);
+      if (o.staleCommit !== null) this.staleCommits.set(o.stream, o.staleCommit);
     }
   }
 

@@ -12,7 +12,8 @@ import { Failure } from "../../../src/core/failure/failure.ts";
 import type { TwgEvent } from "../../../src/core/observe/events.ts";
 import { Admission } from "../../../src/core/pipeline/admission.ts";
 import { BufferPool } from "../../../src/core/pipeline/buffer-pool.ts";
-import { Runner, type RunnerOptions, type RunSummary } from "../../../src/core/pipeline/runner.ts";
+import { Runner } from "../../../src/core/pipeline/runner.ts";
+import type { RunnerOptions, RunSummary } from "../../../src/core/pipeline/runner-parts.ts";
 import type { Span } from "../../../src/core/records/stream.ts";
 import { SimTime } from "../../sim/clock.ts";
 import { FakeCoverage, FakeLane, FakeObjects, FakeSource, found, Gate, key, span } from "./fakes.ts";
@@ -321,6 +322,128 @@ describe("bytes that cannot be read", () => {
   });
 });
 
+describe("records that are lost at the source", () => {
+  test("while the lane cannot read what lies before them: the hole is read again", async () => {
+    await running();
+    source.deliver(0, 0, 10);
+    // The lane still has 0 to 10 before it when 10 to 50 turn out to be gone.
+    await source.host!.lost(0, 10n, 50n, "retention");
+    expect(source.seeks).toEqual([{ stream: 0, position: 50n, attempt: 1 }]);
+    source.deliver(0, 50, 60);
+    lanes[0]!.broken(0, 0, 6n);
+    await settle();
+    expect(lanes[0]!.of("reset")).toHaveLength(1);
+    expect(source.seeks.at(-1)).toEqual({ stream: 0, position: 0n, attempt: 2 });
+    expect(lanes[0]!.of("streams").at(-1)?.streams).toMatchObject([
+      { position: 0n, skip: [{ from: 10n, next: 50n }] },
+    ]);
+    source.deliver(0, 0, 60);
+    lanes[0]!.seal("all", [span(0, 0, 10), span(0, 50, 60)]);
+    await settle();
+    expect(source.acks.at(-1)).toEqual([{ stream: 0, next: 60n }]);
+  });
+
+  test("are not those that are covered", async () => {
+    coverage.ranges.set(key(0), [
+      { from: 0n, next: 10n },
+      { from: 20n, next: 30n },
+    ]);
+    await running();
+    await source.host!.lost(0, 10n, 40n, "retention");
+    expect(coverage.losses.map((l) => [l.from, l.next])).toEqual([
+      [10n, 20n],
+      [30n, 40n],
+    ]);
+    expect(of("records.lost").map((e) => [e.from, e.next])).toEqual([
+      [10n, 20n],
+      [30n, 40n],
+    ]);
+    expect(source.seeks).toEqual([{ stream: 0, position: 40n, attempt: 1 }]);
+  });
+});
+
+describe("a lane that restarts", () => {
+  async function restarting(): Promise<Gate> {
+    const gate = new Gate();
+    const first = new Gate();
+    first.open();
+    coverage.claimGates.push(first, gate);
+    await running();
+    source.deliver(0, 0, 10);
+    lanes[0]!.dies();
+    await settle();
+    return gate;
+  }
+
+  test("has no room and wakes nobody until it goes on", async () => {
+    const gate = await restarting();
+    expect(source.host!.room(0)).toBe(0);
+    let wakes = 0;
+    source.host!.whenRoom(0, () => wakes++);
+    await settle(1_000);
+    expect(wakes).toBe(0);
+    gate.open();
+    await settle();
+    expect(source.host!.room(0)).toBeGreaterThan(0);
+    expect(wakes).toBe(1);
+  });
+
+  test("is handed nothing of what was under way: the buffer comes back, the position is fetched again", async () => {
+    const gate = await restarting();
+    const posts = lanes[1]!.posts.length;
+    source.deliver(0, 10, 20);
+    expect([lanes[1]!.posts.length, admission.inFlight]).toEqual([posts, 0]);
+    gate.open();
+    await settle();
+    expect(source.seeks).toEqual([{ stream: 0, position: 0n, attempt: 1 }]);
+    source.deliver(0, 0, 20);
+    lanes[1]!.seal("s", [span(0, 0, 20)]);
+    await settle();
+    expect(source.acks.at(-1)).toEqual([{ stream: 0, next: 20n }]);
+  });
+
+  test("waits for its own sets only, not for those of a lane whose store is slow", async () => {
+    await running(2, {}, 2);
+    source.deliver(0, 0, 10);
+    source.deliver(1, 0, 10);
+    coverage.coverGates.push(new Gate());
+    lanes[1]!.seal("slow", [span(1, 0, 10)]);
+    await settle();
+    lanes[0]!.dies();
+    await settle();
+    expect(source.seeks).toEqual([{ stream: 0, position: 0n, attempt: 1 }]);
+  });
+});
+
+describe("an outage of the sink", () => {
+  const full = { code: "store.full", message: "full", at: null, hint: null, retry: true } as const;
+
+  test("that several lanes meet is over once, when the last is out of it", async () => {
+    await running(2, {}, 2);
+    lanes[0]!.say({ t: "sink", failure: full });
+    await settle(500);
+    lanes[1]!.say({ t: "sink", failure: full });
+    await settle(500);
+    lanes[0]!.say({ t: "sink", failure: null });
+    expect(of("sink.recovered")).toEqual([]);
+    await settle(500);
+    lanes[1]!.say({ t: "sink", failure: null });
+    expect(of("sink.recovered").map((e) => e.ms)).toEqual([1_500]);
+  });
+
+  test("of a lane that dies in it is over with the next set that lands", async () => {
+    await running();
+    lanes[0]!.say({ t: "sink", failure: full });
+    lanes[0]!.dies();
+    await settle();
+    expect(of("sink.recovered")).toEqual([]);
+    source.deliver(0, 0, 10);
+    lanes[1]!.seal("a", [span(0, 0, 10)]);
+    await settle();
+    expect(of("sink.recovered")).toHaveLength(1);
+  });
+});
+
 describe("a lane that dies", () => {
   test("is replaced; its streams go back to what is covered, and its bytes in flight are free", async () => {
     await running(2);
@@ -588,7 +711,26 @@ describe("a stop", () => {
     await settle();
     expect(outcome).toMatchObject({ code: "kafka.topic_recreated" });
     expect(source.acks).toEqual([[{ stream: 0, next: 10n }]]);
-    expect(of("failure")).toMatchObject([{ scope: "source" }]);
+    // The failure itself is told by whoever started the run, once.
+    expect(of("failure")).toEqual([]);
+    expect(of("pipeline.stopping").map((e) => e.reason)).toEqual(["the source failed: anew"]);
+  });
+
+  test("during which the source fails lands what was read all the same, then ends with the failure", async () => {
+    const gate = new Gate();
+    coverage.coverGates.push(gate);
+    await running();
+    source.deliver(0, 0, 10);
+    lanes[0]!.onRoll = () => lanes[0]!.seal("a", [span(0, 0, 10)]);
+    runner.drain("a signal");
+    await settle();
+    source.fails(new Failure("kafka.group_denied", "denied"));
+    await settle();
+    expect(outcome).toBeNull();
+    gate.open();
+    await settle();
+    expect(source.acks).toEqual([[{ stream: 0, next: 10n }]]);
+    expect(outcome).toMatchObject({ code: "kafka.group_denied" });
   });
 
   test("for a stall ends at once", async () => {
@@ -625,6 +767,49 @@ describe("until caught up", () => {
     await running(1, untilCaughtUp);
     await source.host!.lost(0, 0n, 100n, "retention");
     await settle();
+    expect(outcome).toMatchObject({ rows: 0 });
+  });
+
+  test("partitions that could not be begun yet are waited for", async () => {
+    coverage.ranges.set(key(0), [{ from: 0n, next: 100n }]);
+    start(untilCaughtUp);
+    await settle();
+    source.host!.awaited(2);
+    await source.begin(found(0));
+    source.host!.awaited(1);
+    await settle();
+    expect(outcome).toBeNull();
+    source.host!.awaited(1);
+    await source.begin(found(1));
+    source.host!.awaited(0);
+    sealOnce(lanes[0]!, "a", [span(1, 0, 100)]);
+    source.deliver(1, 0, 100);
+    await settle();
+    expect(outcome).toMatchObject({ rows: 100 });
+  });
+
+  test("a topic that is deleted unread is no hindrance: what was left of it is recorded as lost", async () => {
+    await running(1, untilCaughtUp);
+    source.deliver(0, 0, 40);
+    sealOnce(lanes[0]!, "a", [span(0, 0, 40)]);
+    await source.host!.gone(0);
+    await settle();
+    expect(coverage.losses).toMatchObject([{ stream: key(0), from: 40n, next: 100n, reason: "deleted" }]);
+    expect(of("stream.ended").map((e) => e.partition)).toEqual([0]);
+    expect(outcome).toMatchObject({ rows: 40 });
+  });
+
+  test("what a lane loses of a deleted topic cannot be read again: lost too, and no hindrance", async () => {
+    await running(1, untilCaughtUp);
+    source.deliver(0, 0, 40);
+    await source.host!.gone(0);
+    lanes[0]!.dies();
+    await settle();
+    expect(coverage.losses.map((l) => [l.from, l.next, l.reason])).toEqual([
+      [40n, 100n, "deleted"],
+      [0n, 40n, "deleted"],
+    ]);
+    expect(source.seeks).toEqual([]);
     expect(outcome).toMatchObject({ rows: 0 });
   });
 

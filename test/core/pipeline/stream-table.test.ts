@@ -54,11 +54,26 @@ describe("beginning", () => {
 
   test("where the configured start decided, the origin is durable before anybody may read", async () => {
     const begun = await table({ start: "latest" }).begin([found(0), found(1, { committed: 0n })]);
-    expect(journal).toEqual(["topic kafka/c/t id-1 0", "claim 2", "origin 100"]);
+    expect(journal).toEqual(["topic kafka/c/t id-1 0", "claim 2", "origin 100", "origin 0"]);
     expect(begun.map((b) => b.start.position)).toEqual([100n, 0n]);
-    // A run that died before it covered anything goes on there, not at a later end.
-    const again = await table({ start: "latest" }).begin([found(0, { latest: 900n })]);
-    expect(again.map((b) => b.start.position)).toEqual([100n]);
+    // A run that died before it covered anything goes on there, not at a later end: neither where the start decided,
+    // nor where a commit did that is gone by now.
+    const again = await table({ start: "latest" }).begin([
+      found(0, { latest: 900n }),
+      found(1, { latest: 900n }),
+    ]);
+    expect(again.map((b) => b.start.position)).toEqual([100n, 0n]);
+  });
+
+  test("that cannot be recorded has begun nothing: no position may move for what is not durable", async () => {
+    coverage.ranges.set(key(0), [{ from: 0n, next: 10n }]);
+    for (const call of ["recordLost", "rememberOrigins"] as const) {
+      coverage[call] = () => Promise.reject(new Failure("coverage.unavailable", "down"));
+      const t = table({ acceptGap: true });
+      await refused(t.begin([found(0, { committed: 30n })]));
+      expect([ledger.states(), ledger.pending()]).toEqual([[], []]);
+      expect(() => t.get(0)).toThrow();
+    }
   });
 
   test("a gap is refused; accepted it is recorded before anybody may read, and told", async () => {
@@ -126,10 +141,15 @@ describe("a topic", () => {
     await table(rules).begin([found(0, renewed)]);
     const again = await table(rules).begin([found(0, renewed)]);
     expect(again.map((b) => [b.start.id.incarnation, b.start.position])).toEqual([[1, 0n]]);
-    // With something covered the commit counts again.
+    // Nor does it after the first cover, before the first commit.
     coverage.ranges.set(key(0, 1), [{ from: 0n, next: 20n }]);
+    const covered = await table(rules).begin([found(0, renewed)]);
+    expect(covered.map((b) => [b.start.position, b.start.stale, b.behind])).toEqual([[20n, true, true]]);
+    // Another commit counts.
     const later = await table(rules).begin([found(0, { ...renewed, committed: 20n })]);
-    expect(later.map((b) => b.start.position)).toEqual([20n]);
+    expect(later.map((b) => [b.start.position, b.start.stale])).toEqual([[20n, false]]);
+    const f = await refused(table(rules).begin([found(0, { ...renewed, committed: 40n })]));
+    expect(f.code).toBe("delivery.commit_beyond_coverage");
   });
 
   test("without an id is taken for the same; once the broker gives one it is remembered", async () => {
