@@ -4,7 +4,8 @@
  *   bun run torture --sink parquet --kills 50 --seed 7 [--points] [--records 60000] [--partitions 6]
  *                   [--binary dist/twg] [--bootstrap VERSION|HOST:PORT [--kill-brokers]] [--keep] [--json]
  *
- * `--points` kills at each named point of delivery in turn instead of at random moments. Without `--bootstrap` the
+ * `--points` kills at each named point of delivery, of settling what the life before left, and of a write of the
+ * coverage object, in turn, instead of at random moments. Without `--bootstrap` the
  * broker is the one of this repository, which speaks the same bytes; with it, a real one, below with-servers.sh:
  *
  *   scripts/with-servers.sh --kafka 4.4.0:3 bun run torture --kills 50 --seed 7 --bootstrap 4.4.0 --kill-brokers --json
@@ -16,6 +17,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { LOCAL_WRITE_POINTS } from "../src/adapters/coverage/local.ts";
+import { SETTLE_POINTS } from "../src/core/coverage/settle.ts";
 import { CRASH_POINTS } from "../src/core/delivery/crash-points.ts";
 import { SeededChance } from "../test/sim/chance.ts";
 import { startBroker, type Topic, topicOf } from "./torture/broker.ts";
@@ -106,9 +109,31 @@ async function oneLife(config: string, point: string | null): Promise<boolean> {
   return point === null;
 }
 
-const plan: readonly (string | null)[] = flags.points
-  ? CRASH_POINTS.flatMap((p) => [`${p}:1`, `${p}:2`])
-  : Array<null>(Number(flags.kills)).fill(null);
+interface Life {
+  /** Null: a random moment. */
+  readonly point: string | null;
+  /** Staged files are taken away before it, as a cleaner of temporary files would: there is nothing to publish. */
+  readonly unstaged?: true;
+}
+
+const twice = (points: readonly string[]): Life[] =>
+  points.flatMap((p) => [{ point: `${p}:1` }, { point: `${p}:2` }]);
+
+/** Settling needs a life before that left an intent: whole, or without its staged files. */
+const SETTLING: readonly Life[] = [
+  { point: "after_intend:1" },
+  { point: "settle_before_publish:1" },
+  { point: "settle_after_publish_one:1" },
+  { point: "after_intend:1" },
+  { point: "settle_before_discard:1", unstaged: true },
+  { point: "settle_after_discard:1" },
+];
+for (const p of SETTLE_POINTS)
+  if (!SETTLING.some((l) => l.point === `${p}:1`)) throw new Error(`no life ends at ${p}`);
+
+const plan: readonly Life[] = flags.points
+  ? [...twice(CRASH_POINTS), ...twice(LOCAL_WRITE_POINTS), ...SETTLING]
+  : Array<Life>(Number(flags.kills)).fill({ point: null });
 /** Seconds that a life takes on average, so that records keep coming until the last. */
 const LIFE_S = flags.points ? 2 : (LIFE.leastMs + LIFE.spreadMs / 2) / 1000 + 0.3;
 
@@ -121,7 +146,8 @@ async function realBroker(records: number, partitions: number, seconds: number):
 
 async function lives(config: string): Promise<number> {
   let kills = 0;
-  for (const [i, point] of plan.entries()) {
+  for (const [i, { point, unstaged }] of plan.entries()) {
+    if (unstaged) rmSync(join(lake, "_twg/torture/raw/staging"), { recursive: true });
     if (await oneLife(config, point)) kills++;
     else say(`point ${point} was not reached`);
     if ((i + 1) % 10 === 0) say(`${i + 1} of ${plan.length} lives`);
@@ -169,7 +195,8 @@ async function run(): Promise<boolean> {
     if (flags.json) console.log(JSON.stringify(result));
     else console.table([result]);
     const clean = lost === 0 && landed.doubled === 0 && orphans.length === 0 && differences.length === 0;
-    return clean && kills > 0;
+    // A point that no life reached proves nothing.
+    return clean && kills === plan.length;
   } finally {
     await broker.stop();
   }

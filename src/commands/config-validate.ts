@@ -1,34 +1,46 @@
-/** `twg config validate`: all problems of a file, without network, without secrets. */
-import type { Problem } from "../core/config/problem.ts";
+/** `twg config validate`: all problems of a file, or what may surprise in one without any; no network, no secrets. */
+import { type Problem, problemLine } from "../core/config/problem.ts";
+import { warningsOf } from "../core/config/warnings.ts";
 import { asFailure } from "../core/failure/failure.ts";
 import type { Cli } from "./cli.ts";
 import { outJson } from "./cli.ts";
 import { checkFile } from "./config-file.ts";
 import { reportProblems } from "./report.ts";
+import { printable, styled } from "./style.ts";
 
 export async function runConfigValidate(
   options: { config: string; json: boolean },
   cli: Cli,
 ): Promise<number> {
-  const problems = await problemsOfFile(options.config);
+  const { problems, warnings } = await verdictOn(options.config);
   if (options.json) {
-    outJson(cli, { file: options.config, ok: problems.length === 0, problems });
+    outJson(cli, { file: options.config, ok: problems.length === 0, problems, warnings });
     return problems.length === 0 ? 0 : 2;
   }
   if (problems.length > 0) return reportProblems(options.config, problems, cli);
+  for (const w of warnings)
+    cli.err(`${styled("warning", "yellow", cli.errColour)}: ${printable(problemLine(w))}\n`);
   cli.out(`${options.config}: ok\n`);
   return 0;
 }
 
+interface Verdict {
+  readonly problems: readonly Problem[];
+  /** Of a file that has no problem. */
+  readonly warnings: readonly Problem[];
+}
+
 /** A file that cannot be read is a problem like the others, so that `--json` always answers in one shape. */
-async function problemsOfFile(path: string): Promise<readonly Problem[]> {
+async function verdictOn(path: string): Promise<Verdict> {
   try {
     const result = await checkFile(path);
-    return result.ok ? [] : result.problems;
+    if (result.ok) return { problems: [], warnings: warningsOf(result.config) };
+    return { problems: result.problems, warnings: [] };
   } catch (e) {
     const failure = asFailure(e);
     if (failure.kind !== "config") throw failure;
     const { code, message, hint } = failure;
-    return [{ code, file: path, line: 0, path: "(document)", seen: message, allowed: "", hint: hint ?? "" }];
+    const place = { file: path, line: 0, path: "(document)" };
+    return { problems: [{ code, ...place, seen: message, allowed: "", hint: hint ?? "" }], warnings: [] };
   }
 }

@@ -40,9 +40,11 @@ async function foldersOf({ path, config }: InspectCoverageOptions): Promise<stri
     const { pipeline, sink } = await loadConfig(config);
     return [coverageFolderOf(rootOf(sink.path), pipeline.name, sink.name)];
   }
-  throw new Failure("cli.usage", "either -c FILE or the folder of a sink is wanted, not both", {
-    at: "twg inspect coverage",
-  });
+  const what =
+    path === undefined
+      ? "what to look at is missing: -c FILE or the folder of a sink"
+      : "-c FILE and the folder of a sink cannot both be given";
+  throw new Failure("cli.usage", what, { at: "twg inspect coverage" });
 }
 
 function placeText(place: Place, named: boolean, colour: boolean): string {

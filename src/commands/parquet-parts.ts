@@ -22,13 +22,15 @@ export function parquetParts(
   const root = rootOf(sink.path);
   const staging = stagingOf(root, pipeline.name, sink.name);
   const store = new LocalObjectStore({ root, staging, instance });
+  const hooked = hook === null ? {} : { hook };
   const coverage = new CoverageKeeper(
     { instance, leaseMs: LEASE_MS, minIntervalMs: COVERAGE_INTERVAL_MS },
     {
-      versions: new LocalVersionedStore(coverageFolderOf(root, pipeline.name, sink.name)),
+      versions: new LocalVersionedStore(coverageFolderOf(root, pipeline.name, sink.name), hook ?? undefined),
       objects: store,
       clock: systemClock,
       host: linuxIdentity(),
+      ...hooked,
       waiting: (owner, ms) => observer.emit({ e: "coverage.waiting", owner, ms }),
       trouble: (f) =>
         observer.emit(
@@ -49,7 +51,7 @@ export function parquetParts(
         clock: systemClock,
         observer,
         listener,
-        ...(hook === null ? {} : { hook }),
+        ...hooked,
       }),
     lane: {
       kind: "parquet",

@@ -1,4 +1,5 @@
 /** What running a configuration will do, in sentences for `config explain`: topic and text. */
+import { resolve } from "node:path";
 import { coverageFolderOf } from "../adapters/coverage/local.ts";
 import { rootOf } from "../adapters/parquet/template.ts";
 import { formatBytes, formatMs } from "../core/config/option-types.ts";
@@ -51,11 +52,11 @@ function rawText({ sink }: PipelineConfig): string {
   const codec =
     sink.compression === "none" ? "uncompressed" : `${sink.compression} level ${sink.compression_level}`;
   const closed = `a file is closed at ${size} or after ${formatMs(sink.roll_interval_ms)}`;
-  return `${sink.type} files, ${codec}, under ${sink.path}; ${closed}`;
+  return `${sink.type} files, ${codec}, under ${resolve(sink.path)}; ${closed}`;
 }
 
 function coverageText({ pipeline, sink }: PipelineConfig): string {
-  const folder = coverageFolderOf(rootOf(sink.path), pipeline.name, sink.name);
+  const folder = resolve(coverageFolderOf(rootOf(sink.path), pipeline.name, sink.name));
   return (
     `in ${folder}, beside the files: whoever has the files has the record of what they hold, ` +
     "and losing this machine's state_dir loses nothing"
@@ -80,5 +81,5 @@ function httpText({ observability }: PipelineConfig): string {
     observability.token === undefined ? "" : "bearer token",
   ];
   const guarded = guards.filter((g) => g !== "").join(" and ");
-  return `/live /ready /health /metrics at ${observability.listen}${guarded === "" ? "" : `, ${guarded}`}`;
+  return `/live /ready /health /metrics /stats and the status page at ${observability.listen}${guarded === "" ? "" : `, ${guarded}`}`;
 }

@@ -1,6 +1,5 @@
 /** What a sink brings to a pipeline: its coverage, the end of its sets, and what its lanes are told. One file a sink. */
 import type { CommitListener, SetCommitter } from "../core/delivery/committer.ts";
-import type { CrashHook } from "../core/delivery/crash-points.ts";
 import type { StreamCoverage } from "../core/ports/coverage.ts";
 import type { Observer } from "../core/ports/observer.ts";
 import type { LaneSink } from "./lane-config.ts";
@@ -10,11 +9,14 @@ const LEASE_BEATS = 5;
 export const HEARTBEAT_MS = 3_000;
 export const LEASE_MS: number = LEASE_BEATS * HEARTBEAT_MS;
 
+/** Passed at every named point, whoever names it. */
+export type PointHook = (point: string) => void | Promise<void>;
+
 export interface SinkContext {
   /** Part of set ids, which must be unique for ever. */
   readonly instance: string;
   readonly observer: Observer;
-  readonly hook: CrashHook | null;
+  readonly hook: PointHook | null;
 }
 
 export interface SinkParts {

@@ -7,9 +7,9 @@ import { createNet } from "../adapters/net/net.ts";
 import { systemChance } from "../adapters/system/chance.ts";
 import { systemClock } from "../adapters/system/clock.ts";
 import { systemSaslCrypto } from "../adapters/system/sasl-crypto.ts";
-import { defaultLanes } from "../core/config/sections.ts";
+import { defaultLanes, RAW_BATCH_BYTES, RAW_BATCH_RECORDS } from "../core/config/sections.ts";
 import { Budget, type Owner } from "../core/delivery/budget.ts";
-import type { CrashHook } from "../core/delivery/crash-points.ts";
+
 import { Ledger } from "../core/delivery/ledger.ts";
 import { rateLimit } from "../core/delivery/rate-limit.ts";
 import { SizeEstimate } from "../core/delivery/size-estimate.ts";
@@ -20,14 +20,11 @@ import type { Observer } from "../core/ports/observer.ts";
 import type { ResolvedConfig } from "./config-file.ts";
 import type { LaneConfig, LaneSink } from "./lane-config.ts";
 import { parquetParts } from "./parquet-parts.ts";
-import { HEARTBEAT_MS, type SinkContext, type SinkParts } from "./sink-parts.ts";
+import { HEARTBEAT_MS, type PointHook, type SinkContext, type SinkParts } from "./sink-parts.ts";
 import { VERSION } from "./version.ts";
 
 /** Above the largest batch that a broker takes with any sane setting. */
 const MAX_DECOMPRESSED_BYTES = 512 * 1024 * 1024;
-/** A lane's columns are made for so much at most; `[batch]` can only make them smaller. */
-const MAX_BATCH_ROWS = 65_536;
-const MAX_BATCH_BYTES = 8 * 1024 * 1024;
 
 export interface StreamFlags {
   readonly acceptGap: boolean;
@@ -53,7 +50,7 @@ export function buildStream(
   config: ResolvedConfig,
   flags: StreamFlags,
   observer: Observer,
-  hook: CrashHook | null,
+  hook: PointHook | null,
 ): StreamParts {
   const { pipeline, source: from } = config;
   const instance = randomBytes(8).toString("hex");
@@ -150,8 +147,8 @@ function laneConfig(config: ResolvedConfig, instance: string, sink: LaneSink): L
   return {
     instance,
     maxDecompressedBytes: MAX_DECOMPRESSED_BYTES,
-    batchRows: Math.min(config.batch.max_records, MAX_BATCH_ROWS),
-    batchBytes: Math.min(config.batch.max_bytes, MAX_BATCH_BYTES),
+    batchRows: Math.min(config.batch.max_records, RAW_BATCH_RECORDS),
+    batchBytes: Math.min(config.batch.max_bytes, RAW_BATCH_BYTES),
     sink,
   };
 }

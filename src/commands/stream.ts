@@ -1,11 +1,13 @@
 /** `twg stream`: runs a pipeline until it is stopped, and turns signals into its life. */
 import { join } from "node:path";
+import { LOCAL_WRITE_POINTS } from "../adapters/coverage/local.ts";
 import { systemClock } from "../adapters/system/clock.ts";
 import { descriptorWrite, QueuedLines } from "../adapters/telemetry/line-writer.ts";
 import { Logger } from "../adapters/telemetry/logger.ts";
 import { createTelemetry, type Telemetry } from "../adapters/telemetry/telemetry.ts";
 import { LISTEN_OFF } from "../core/config/sections.ts";
-import { CRASH_POINTS, type CrashHook } from "../core/delivery/crash-points.ts";
+import { SETTLE_POINTS } from "../core/coverage/settle.ts";
+import { CRASH_POINTS } from "../core/delivery/crash-points.ts";
 import { asFailure, Failure, toWire } from "../core/failure/failure.ts";
 import type { Runner } from "../core/pipeline/runner.ts";
 import type { Cli, StreamOptions } from "./cli.ts";
@@ -17,6 +19,7 @@ import {
   resolveSecrets,
 } from "./config-file.ts";
 import { exitCodeOf } from "./exit-code.ts";
+import type { PointHook } from "./sink-parts.ts";
 import { buildStream, lanesOf } from "./stream-parts.ts";
 import { VERSION } from "./version.ts";
 
@@ -96,7 +99,7 @@ function telemetryOf(
   onFatalStall: () => void,
 ): Telemetry {
   const { observability: o, pipeline, sink } = config;
-  const terminal = cli.errIsTerminal ? { columns: () => process.stderr.columns ?? 80 } : null;
+  const terminal = cli.errIsTerminal ? { columns: () => process.stderr.columns } : null;
   return createTelemetry({
     clock: systemClock,
     pipeline: pipeline.name,
@@ -125,10 +128,15 @@ function telemetryOf(
   });
 }
 
-/** SIGTERM and SIGINT drain, the second of them ends at once; SIGHUP rereads the secrets. */
+/**
+ * SIGTERM and SIGINT drain, the second of them ends at once; SIGHUP rereads the secrets. After `close` they
+ * change nothing: the run is over, and its exit code is what is still to be told.
+ */
 function listen(runner: Runner, reload: () => void): { close(): void } {
   let stopping = false;
+  let over = false;
   const stop = (signal: NodeJS.Signals) => {
+    if (over) return;
     if (stopping) process.exit(1);
     stopping = true;
     runner.drain(`${signal} received`);
@@ -138,8 +146,7 @@ function listen(runner: Runner, reload: () => void): { close(): void } {
   process.on("SIGHUP", reload);
   return {
     close() {
-      process.off("SIGTERM", stop);
-      process.off("SIGINT", stop);
+      over = true;
       process.off("SIGHUP", reload);
     },
   };
@@ -163,15 +170,17 @@ async function reread(
 }
 
 /**
- * `TWG_CRASH_AT=point:n` ends the process with SIGKILL when it passes a point of delivery for the n-th time: a
+ * `TWG_CRASH_AT=point:n` ends the process with SIGKILL when it passes a point of delivery, of settling what a former
+ * owner left, or of a write of the coverage object for the n-th time: a
  * test's way to be killed exactly there.
  */
-function crashHook(plan: string | undefined): CrashHook | null {
+function crashHook(plan: string | undefined): PointHook | null {
   if (plan === undefined || plan === "") return null;
   const [point, times = "1"] = plan.split(":");
-  if (!CRASH_POINTS.some((p) => p === point)) {
+  const known: readonly string[] = [...CRASH_POINTS, ...SETTLE_POINTS, ...LOCAL_WRITE_POINTS];
+  if (!known.some((p) => p === point)) {
     throw new Failure("config.invalid", `TWG_CRASH_AT names ${point}`, {
-      hint: `Known points: ${CRASH_POINTS.join(", ")}`,
+      hint: `Known points: ${known.join(", ")}`,
     });
   }
   let left = Number(times);

@@ -21,7 +21,29 @@ describe("validate", () => {
     const path = fileWith(ORDERS);
     expect(await config(["validate", "-c", path])).toEqual({ code: 0, out: `${path}: ok\n`, err: "" });
     const json = await config(["validate", "-c", path, "--json"]);
-    expect(JSON.parse(json.out)).toEqual({ file: path, ok: true, problems: [] });
+    expect(JSON.parse(json.out)).toEqual({ file: path, ok: true, problems: [], warnings: [] });
+  });
+
+  test("what may surprise in a good file is a warning: exit 0, and no secret is shown", async () => {
+    const surprising = ORDERS.replace('{ secret = "kafka-password" }', '"hunter2"').concat(
+      '\n[batch]\nmax_wait_ms = 5\nmax_records = 65537\nmax_bytes = "8MiB"\n',
+    );
+    const path = fileWith(surprising);
+    const { code, out, err } = await config(["validate", "-c", path]);
+    expect([code, out]).toEqual([0, `${path}: ok\n`]);
+    expect(
+      err
+        .trimEnd()
+        .split("\n")
+        .map((l) => /^warning: \S+: (\S+ at \S+):/.exec(l)?.[1]),
+    ).toEqual([
+      "config.literal_secret at source.sasl.password",
+      "config.no_effect at batch.max_wait_ms",
+      "config.no_effect at batch.max_records",
+    ]);
+    expect(err).not.toContain("hunter2");
+    const json = JSON.parse((await config(["validate", "-c", path, "--json"])).out);
+    expect([json.ok, json.warnings.length, json.problems]).toEqual([true, 3, []]);
   });
 
   test("every problem is a line with file and line on stderr, exit 2", async () => {

@@ -174,9 +174,12 @@ describe("nothing, and trouble", () => {
     expect((await inspect(root)).err).toContain("coverage.corrupt");
   });
 
-  test.each([[[]], [["x", "-c", "y"]]])("%j is a usage error", async (argv) => {
+  test.each([
+    [[], "what to look at is missing"],
+    [["x", "-c", "y"], "-c FILE and the folder of a sink cannot both be given"],
+  ])("%j is a usage error", async (argv, why) => {
     const { code, err } = await inspect(...(argv as string[]));
     expect(code).toBe(2);
-    expect(err).toContain("cli.usage");
+    expect(err).toContain(`cli.usage: ${why}`);
   });
 });

@@ -30,7 +30,6 @@ export interface LinkParts {
 export interface LinkSettings extends ConnectionSettings {
   readonly address: BrokerAddress;
   readonly tls: TlsOptions | null;
-  readonly dialTimeoutMs: number;
   /** What the connection is for: "control", "fetch", ... */
   readonly purpose: string;
 }

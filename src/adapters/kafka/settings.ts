@@ -3,7 +3,7 @@ import type { Resolved } from "../../core/config/secret.ts";
 import type { KafkaSourceSettings } from "./source.ts";
 import type { KafkaSourceOptions } from "./spec.ts";
 
-/** Longest for one dial; several are tried within the connect time-out. Kafka's own clients take the same. */
+/** Longest for one dial, and for its first answer; at least two are tried within the connect time-out. */
 const DIAL_TIMEOUT_MS = 10_000;
 
 /** `version` is ours, for the brokers' logs. */
@@ -27,7 +27,7 @@ export function kafkaSettings(o: Resolved<KafkaSourceOptions>, version: string):
     onRecreated: o.on_recreated,
     clientId: o.client_id,
     version,
-    dialTimeoutMs: Math.min(DIAL_TIMEOUT_MS, o.connect_timeout_ms),
+    dialTimeoutMs: Math.min(DIAL_TIMEOUT_MS, Math.ceil(o.connect_timeout_ms / 2)),
     tls: tlsOf(o.tls),
     sasl: saslOf(o.sasl),
   };

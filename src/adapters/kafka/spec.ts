@@ -3,6 +3,7 @@ import * as z from "zod";
 import {
   byteSize,
   durationMs,
+  formatBytes,
   hostPort,
   MIB,
   pemText,
@@ -212,6 +213,18 @@ export const kafkaSourceSpec = z
         path: ["partitions", topic],
         message: repeated ? "a partition is named twice" : "the topic is not in `topics`",
         params: { code: "config.conflict", allowed: PARTITIONS_ALLOWED },
+      });
+    }
+    for (const key of ["fetch_max_bytes", "partition_max_bytes"] as const) {
+      if (o[key] <= o.response_max_bytes) continue;
+      ctx.addIssue({
+        code: "custom",
+        path: [key],
+        message: "more is asked for than is accepted",
+        params: {
+          code: "config.conflict",
+          allowed: `at most response_max_bytes (${formatBytes(o.response_max_bytes)})`,
+        },
       });
     }
     if (new Set(o.topics).size < o.topics.length) {

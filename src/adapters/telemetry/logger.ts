@@ -3,7 +3,7 @@
  * minute is counted instead of written; the count comes with the next one, or by itself when the time is over.
  * Errors are never left out.
  */
-import { atLeast, eventRow, eventText, type Level, type TwgEvent } from "../../core/observe/events.ts";
+import { atLeast, ENDS, eventRow, eventText, type Level, type TwgEvent } from "../../core/observe/events.ts";
 import type { Clock } from "../../core/time/clock.ts";
 
 export type LogFormat = "json" | "text";
@@ -41,6 +41,7 @@ export class Logger {
   }
 
   log(event: TwgEvent): void {
+    this.#flushEnded(event);
     const { level } = eventRow(event);
     if (level === null || !atLeast(level, this.#o.level)) return;
     if (level !== "warn") {
@@ -78,6 +79,18 @@ export class Logger {
     for (const repeat of this.#repeats.values())
       if (repeat.count > 0) this.#write("warn", repeat.last, repeat.count);
     this.#repeats.clear();
+  }
+
+  /** Before it is said that something works again, how often it was said that it does not. */
+  #flushEnded(event: TwgEvent): void {
+    const ended = ENDS[event.e];
+    if (ended === undefined || this.#repeats.size === 0) return;
+    for (const [key, repeat] of this.#repeats) {
+      const { last } = repeat;
+      if (last.e !== ended || ("sink" in last && "sink" in event && last.sink !== event.sink)) continue;
+      this.#repeats.delete(key);
+      if (repeat.count > 0) this.#write("warn", last, repeat.count);
+    }
   }
 
   #remember(key: string, event: TwgEvent): void {

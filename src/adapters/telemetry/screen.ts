@@ -8,9 +8,12 @@ import type { LineWriter } from "./line-writer.ts";
 /** Carriage return, then "erase to the end of the line" (ECMA-48 EL). */
 const WIPE = "\r\u001b[K";
 
+/** Of a terminal that does not say how wide it is (0, as on a serial line or in a bare pty). */
+const DEFAULT_COLUMNS = 80;
+
 export interface Terminal {
-  /** Width now; it changes when the window does. */
-  columns(): number;
+  /** Width now; it changes when the window does. 0 or undefined: it is not known. */
+  columns(): number | undefined;
 }
 
 export class Screen {
@@ -41,6 +44,6 @@ export class Screen {
   }
 
   #fitted(text: string): string {
-    return fitLine(text, this.#terminal?.columns() ?? 80);
+    return fitLine(text, this.#terminal?.columns() || DEFAULT_COLUMNS);
   }
 }

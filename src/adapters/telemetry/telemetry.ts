@@ -89,6 +89,7 @@ class Assembled implements Telemetry {
   readonly #watchdog: Watchdog;
   readonly #startedAt: number;
   #budget: WatchedBudget | null = null;
+  #coverageTroubled = false;
   #server: StatusServer | null = null;
   #timer: Timer | null = null;
 
@@ -201,8 +202,12 @@ class Assembled implements Telemetry {
   /** That something works is worth a line only if it did not before. */
   #isNews(event: TwgEvent): boolean {
     if (event.e === "source.healthy") return this.health.state("source") !== "ok";
-    if (event.e === "coverage.healthy") return this.health.state("coverage") !== "ok";
-    return true;
+    // Not by the health tree: a set that was covered has shown there already that the store works.
+    if (event.e === "coverage.troubled") this.#coverageTroubled = true;
+    if (event.e !== "coverage.healthy") return true;
+    const was = this.#coverageTroubled;
+    this.#coverageTroubled = false;
+    return was;
   }
 
   #arm(): void {

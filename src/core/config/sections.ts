@@ -40,7 +40,9 @@ export const pipelineSpec = z
       .describe(
         "Folder for what this machine may lose: in this version the engine libraries that are unpacked at the first start. Where it cannot be written another cache folder or memory is used.",
       )
-      .meta({ allowed: "a folder that can be made and written" }),
+      .meta({
+        allowed: "a folder that can be made and written; a relative path begins at the working directory",
+      }),
     lanes: wholeNumber({ min: 1, max: 64 })
       .optional()
       .describe("Worker threads that decode and write. Partitions are spread over them.")
@@ -78,19 +80,29 @@ export const pipelineSpec = z
   })
   .describe("The pipeline as a whole.");
 
+/** A lane's columns are made for so much at most; `[batch]` can only make them smaller. */
+export const RAW_BATCH_RECORDS = 65_536;
+export const RAW_BATCH_BYTES: number = 8 * MIB;
+
 export const batchSpec = z
   .strictObject({
     max_wait_ms: durationMs({ min: 1, max: 600_000 })
       .default(1000)
-      .describe("Longest that a batch waits for more records.")
+      .describe(
+        "Longest that a batch waits for more records before it is decoded. Without effect in this version: raw records wait for nothing, each fetch is written as it comes.",
+      )
       .meta({ unit: "ms", examples: [1000] }),
     max_records: wholeNumber({ min: 1, max: 10_000_000 })
       .default(500_000)
-      .describe("Most records of a batch.")
+      .describe(
+        `Most records of a batch. Raw batches have at most ${RAW_BATCH_RECORDS} whatever is set: a larger value has no effect in this version.`,
+      )
       .meta({ unit: "records", examples: [500_000] }),
     max_bytes: byteSize({ min: 64 * 1024, max: 1024 * MIB })
       .default(32 * MIB)
-      .describe("Most bytes of a batch. At most `pipeline.max_bytes`, to which the default yields.")
+      .describe(
+        "Most bytes of a batch. At most `pipeline.max_bytes`, to which the default yields. Raw batches are emitted at 8 MiB whatever is set: a larger value has no effect in this version.",
+      )
       .meta({
         unit: "bytes",
         examples: ["32MiB"],
@@ -108,7 +120,7 @@ export const observabilitySpec = z
       .refine((v) => v === LISTEN_OFF || parseHostPort(v) !== null, "not host:port")
       .default("127.0.0.1:9464")
       .describe(
-        'Address of /live, /ready, /health and /metrics. Port 0 takes any free port; "off" opens none.',
+        'Address of /live, /ready, /health, /metrics, /stats and the status page (/). Port 0 takes any free port; "off" opens none.',
       )
       .meta({
         allowed: `"host:port" or "off"`,
@@ -155,7 +167,10 @@ export const secretsSpec = z
       .describe(
         "Folder with one file per secret. The environment (TWG_SECRET_NAME) is asked where a file is missing.",
       )
-      .meta({ allowed: "a folder path", why: "Where container platforms mount secrets." }),
+      .meta({
+        allowed: "a folder path; a relative one begins at the working directory",
+        why: "Where container platforms mount secrets.",
+      }),
   })
   .describe('Where `{ secret = "name" }` values come from.');
 

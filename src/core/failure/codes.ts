@@ -45,6 +45,16 @@ export const CODES = {
   "config.missing": spec("config", false, "A required option or section is not there."),
   "config.range": spec("config", false, "The value is of the right kind but not among the allowed ones."),
   "config.conflict": spec("config", false, "Two settings, each fine alone, cannot stand together."),
+  "config.literal_secret": spec(
+    "config",
+    false,
+    "A warning of `config validate`: a secret stands in the file itself, for everybody who may read it.",
+  ),
+  "config.no_effect": spec(
+    "config",
+    false,
+    "A warning of `config validate`: the setting is understood and changes nothing in this version.",
+  ),
   "config.not_in_this_version": spec(
     "config",
     false,

@@ -278,7 +278,7 @@ export const EVENTS: { readonly [K in EventName]: EventRow<K> } = {
   "staging.swept": { level: "info", text: (e) => `${e.removed} unfinished files of an earlier run removed` },
   "sink.troubled": { level: "warn", text: (e) => `${e.sink}: ${failureText(e.failure)}` },
   "sink.recovered": { level: "info", text: (e) => `${e.sink}: works again after ${formatDuration(e.ms)}` },
-  "coverage.healthy": { level: "debug", text: () => "coverage store works" },
+  "coverage.healthy": { level: "info", text: () => "coverage store works again" },
   "coverage.waiting": {
     level: "warn",
     text: (e) => `waiting up to ${formatDuration(e.ms)} to see whether the former owner lives: ${e.owner}`,
@@ -302,6 +302,14 @@ export const EVENTS: { readonly [K in EventName]: EventRow<K> } = {
     text: (e) =>
       `${e.api} at ${e.broker} in ${formatDuration(e.ms)}${e.error === null ? "" : `: ${e.error}`}`,
   },
+};
+
+/** Which warnings an event ends: what was left out of them is told with it, not half a minute later. */
+export const ENDS: { readonly [K in EventName]?: EventName } = {
+  "source.healthy": "source.troubled",
+  "source.acknowledged": "source.acknowledge_failed",
+  "sink.recovered": "sink.troubled",
+  "coverage.healthy": "coverage.troubled",
 };
 
 const ORDER: readonly Level[] = ["debug", "info", "warn", "error"];

@@ -138,6 +138,10 @@ describe("what ends the job at the start", () => {
     await ended(b);
     expect(b.outcome).toBe("kafka.unreachable");
     expect(b.endedAt).toBeLessThan(4000);
+    // Told before that, and in words that say what was seen.
+    expect(b.troubles[0]?.message).toContain("takes connections, but said nothing for 1500 ms");
+    expect(b.failure?.message).toContain("takes connections, but said nothing");
+    expect(b.failure?.hint).toContain("Is it a Kafka listener?");
   });
 
   test("an outage shorter than the connect time-out heals by itself", async () => {

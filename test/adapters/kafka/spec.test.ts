@@ -36,6 +36,15 @@ describe("[source] type = kafka", () => {
     });
   });
 
+  test.each([
+    ["fetch_max_bytes", { fetch_max_bytes: "256MiB" }],
+    ["partition_max_bytes", { partition_max_bytes: "256MiB" }],
+    ["fetch_max_bytes", { response_max_bytes: "4MiB" }],
+  ])("%s above response_max_bytes is refused", (key, options) => {
+    const result = kafkaSourceSpec.safeParse({ bootstrap: ["a:1"], topics: ["t"], ...options });
+    expect(result.error?.issues.map((i) => [i.path, i.code])).toEqual([[[key], "custom"]]);
+  });
+
   test("every option reaches the source", () => {
     const pem = "-----BEGIN CERTIFICATE-----\nx";
     const s = settings({
@@ -62,7 +71,7 @@ describe("[source] type = kafka", () => {
       sasl: { mechanism: "SCRAM-SHA-512", username: "u", password: "p" },
       maxBytes: 2 << 20,
       maxWaitMs: 1000,
-      dialTimeoutMs: 500,
+      dialTimeoutMs: 250,
     });
     expect([...s.partitions]).toEqual([["orders", [2, 0]]]);
   });

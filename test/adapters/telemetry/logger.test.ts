@@ -93,6 +93,27 @@ test("a warning that repeats is counted, and the count comes when the time is ov
   expect(lines[2]).not.toContain("repeated");
 });
 
+test("what was left out is told before the line that says it is over, whatever the level of that", () => {
+  for (const level of ["info", "warn"] as const) {
+    const { log, lines, clock } = logger({ level });
+    log.log({ e: "sink.troubled", sink: "other", failure });
+    for (let i = 0; i < 3; i++) log.log({ e: "sink.troubled", sink: "raw", failure });
+    log.log(trouble("kafka:9093"));
+    log.log(trouble("kafka:9093"));
+    log.log({ e: "sink.recovered", sink: "raw", ms: 5 });
+    expect(lines[3]).toContain("WARN  raw: ");
+    expect(lines[3]).toEndWith("[repeated 2 times]");
+    expect(lines.length).toBe(level === "info" ? 5 : 4);
+    // Begun anew it is told at once, and what is not over goes on being counted.
+    log.log({ e: "sink.troubled", sink: "raw", failure });
+    expect(lines.at(-1)).toContain("WARN  raw: ");
+    clock.advance(REPEAT_WINDOW_MS);
+    log.tick();
+    expect(lines.at(-1)).toEndWith("[repeated 1 time]");
+    expect(lines.at(-1)).toContain("source: ");
+  }
+});
+
 test("while it goes on there is one line every half minute", () => {
   const { log, lines, clock } = logger({ format: "json" });
   for (let i = 0; i < 90; i++) {

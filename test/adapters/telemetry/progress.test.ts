@@ -134,6 +134,14 @@ test("the live line is cut to the window as it is now", () => {
   expect(out.text).toBe(`${WIPE}0123...${WIPE}x\n0123456789`);
 });
 
+test("a terminal of which no width is known has one all the same", () => {
+  for (const width of [0, undefined]) {
+    const out = new Memory();
+    new Screen(out, { columns: () => width }).live("0123456789");
+    expect(out.text).toBe(`${WIPE}0123456789`);
+  }
+});
+
 test("without a terminal there is no live line", () => {
   const out = new Memory();
   const screen = new Screen(out, null);

@@ -159,6 +159,17 @@ test("while the source is down a stall is not fatal", () => {
   expect(fatal).toBe(0);
 });
 
+test("that the coverage store works again is told once, also where a set that landed has shown it", () => {
+  const { on, lines } = world();
+  on(SAMPLES["pipeline.started"], SAMPLES["coverage.healthy"]);
+  on(SAMPLES["coverage.troubled"], SAMPLES["coverage.troubled"], SAMPLES["set.covered"]);
+  on(SAMPLES["coverage.healthy"], SAMPLES["coverage.healthy"]);
+  const told = lines.filter((l) => l.includes("coverage store"));
+  expect(told).toHaveLength(3);
+  expect(told[1]).toContain("[repeated 1 time]");
+  expect(told[2]).toContain("coverage store works again");
+});
+
 test("a tick that fails does not end the timer", () => {
   let calls = 0;
   const { clock, t, metric } = world();

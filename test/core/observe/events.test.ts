@@ -40,7 +40,7 @@ const LINES: { readonly [K in EventName]: string } = {
   "staging.swept": "info 3 unfinished files of an earlier run removed",
   "sink.troubled": `warn raw: ${CANCELLED}`,
   "sink.recovered": "info raw: works again after 5.0 s",
-  "coverage.healthy": "debug coverage store works",
+  "coverage.healthy": "info coverage store works again",
   "coverage.waiting": "warn waiting up to 15.0 s to see whether the former owner lives: pid 7 on other",
   "coverage.troubled": `warn coverage store: ${CANCELLED}`,
   "coverage.fenced": `error another process took over: ${CANCELLED}`,

@@ -49,6 +49,8 @@ export interface ConnectionSettings {
   /** ApiVersions is asked in at most this version: some brokers reset the connection on a newer one. */
   readonly versionsCeiling: number;
   readonly requestTimeoutMs: number;
+  /** For the first answer: what a port that accepts and then stays silent gets. */
+  readonly dialTimeoutMs: number;
   readonly chance: Chance;
 }
 
@@ -184,11 +186,20 @@ export class BrokerSession {
     this.#now = now;
     const late = this.#inFlight.find((call) => call.deadline <= now);
     if (late !== undefined) {
-      const at = this.#settings.at;
-      this.#end(new Failure("kafka.timeout", `${at} did not answer ${late.api} in time`, { at }));
+      this.#end(this.#tooLate(late.api));
       return;
     }
     this.#pump();
+  }
+
+  #tooLate(api: ApiName): Failure {
+    const { at, dialTimeoutMs } = this.#settings;
+    if (this.#state.at !== "versions")
+      return new Failure("kafka.timeout", `${at} did not answer ${api} in time`, { at });
+    return new Failure("kafka.timeout", `${at} takes connections, but said nothing for ${dialTimeoutMs} ms`, {
+      at,
+      hint: "Is it a Kafka listener? One that wants TLS, a proxy without brokers behind it and a broker that hangs look like this",
+    });
   }
 
   /** Gives the connection up: requests fail with `failure`. */
@@ -289,8 +300,8 @@ export class BrokerSession {
     version: number,
     body: Draft<RequestOf<A>>,
     answered: (body: ResponseOf<A>) => void,
+    timeoutMs: number = this.#settings.requestTimeoutMs,
   ): void {
-    const timeoutMs = this.#settings.requestTimeoutMs;
     const nobody = { wanted: () => true, failed: () => {} };
     this.#write({ api, version, body, timeoutMs, memory: null, answered, ...nobody });
   }
@@ -299,7 +310,8 @@ export class BrokerSession {
     this.#state = { at: "versions", version };
     const { softwareName, softwareVersion, at } = this.#settings;
     const body = { clientSoftwareName: softwareName, clientSoftwareVersion: softwareVersion };
-    this.#internalCall("ApiVersions", version, body, (response) => {
+    const { requestTimeoutMs, dialTimeoutMs } = this.#settings;
+    const answered = (response: ResponseOf<"ApiVersions">) => {
       const verdict = judgeVersions(response.errorCode, response.apiKeys, version);
       if (verdict.kind === "again") {
         this.#askVersions(verdict.version);
@@ -311,7 +323,8 @@ export class BrokerSession {
         const text = `${at} refuses ApiVersions ${version} with error ${response.errorCode}`;
         throw new Failure("kafka.unsupported_version", text, { at });
       }
-    });
+    };
+    this.#internalCall("ApiVersions", version, body, answered, Math.min(requestTimeoutMs, dialTimeoutMs));
   }
 
   #handshake(): void {

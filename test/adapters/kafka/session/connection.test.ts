@@ -42,6 +42,7 @@ class Bench {
         maxResponseBytes: 100_000,
         versionsCeiling: 4,
         requestTimeoutMs: 5000,
+        dialTimeoutMs: 2000,
         chance,
         ...settings,
       },
@@ -248,6 +249,15 @@ describe("requests in flight", () => {
     b.feed(new Uint8Array(8));
     expect(b.ask().outcome).toBe("net.closed");
     expect(b.failures.length).toBe(1);
+  });
+
+  test("no first answer is waited for as long as a dial, no longer", () => {
+    const b = new Bench();
+    b.session.opened(b.now);
+    expect(b.session.wakeAt).toBe(b.now + 2000);
+    b.session.tick(b.now + 2000);
+    expect(b.failures).toMatchObject([{ code: "kafka.timeout", at: AT }]);
+    expect(b.failures[0]?.message).toBe(`${AT} takes connections, but said nothing for 2000 ms`);
   });
 
   test("no answer by the deadline ends the connection: what follows could never be told apart", () => {
