@@ -14,7 +14,7 @@ export const parquetSinkSpec = z.strictObject({
       ctx.addIssue({ code: "custom", message: problem, params: { code: "config.range" } });
     })
     .describe(
-      "Folder of the files. Parts in braces are filled in for each record: {topic}, {partition}, {date} and {hour} (of the record's timestamp, UTC), {pipeline}. What stands before the first of them is the root: coverage and staged files live there, in `_twg`.",
+      "Folder of the files. Parts in braces are filled in for each record: {topic}, {partition}, {date} and {hour} (of the record's timestamp, UTC), {pipeline}. What stands before the first of them is the root: coverage and staged files live there, in `_twg`. A relative path begins at the working directory of the process.",
     )
     .meta({
       allowed: `a folder path, in which only ${TEMPLATE_NAMES.map((n) => `{${n}}`).join(", ")} may stand in braces`,

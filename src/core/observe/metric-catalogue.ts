@@ -47,7 +47,11 @@ export function declareMeters(r: Registry) {
       "End of the log, as far as this reader may see it.",
       STREAM,
     ),
-    lag: r.gauge("twg_source_lag", "End of the log minus the acknowledged position.", STREAM),
+    lag: r.gauge(
+      "twg_source_lag",
+      "Offsets from the acknowledged position to the end of the log as we may read it (last stable offset under read_committed).",
+      STREAM,
+    ),
     skipped: r.counter("twg_source_skipped_records_total", "Records that were covered already.", STREAM),
     lost: r.counter(
       "twg_source_lost_records_total",
