@@ -3,10 +3,10 @@ import { libduckdbPath, loadRuntime } from "./adapters/duckdb/embedded.ts";
 import { loadNative } from "./adapters/duckdb/native.ts";
 import { createFrameDecoder } from "./adapters/kafka/wire/records/frame-decoder.ts";
 import type { LaneInit } from "./adapters/lanes/worker-host.ts";
-import { LocalObjectStore } from "./adapters/object-store/local.ts";
 import { ParquetWriter } from "./adapters/parquet/writer.ts";
 import { systemClock } from "./adapters/system/clock.ts";
 import type { LaneConfig, LaneSink } from "./commands/lane-config.ts";
+import { openLaneStore } from "./commands/lane-store.ts";
 import type { Codecs } from "./core/compression/codec.ts";
 import { asFailure, toWire } from "./core/failure/failure.ts";
 import { Lane } from "./core/pipeline/lane.ts";
@@ -47,8 +47,7 @@ function build(init: LaneInit<LaneConfig>): Lane {
 function rawWriter(sink: LaneSink, instance: string, codecs: Codecs): RawWriter {
   switch (sink.kind) {
     case "parquet": {
-      const { root, staging } = sink;
-      const store = new LocalObjectStore({ root, staging, instance });
+      const store = openLaneStore(sink.store, instance);
       return new ParquetWriter(sink.writer, { store, codecs, clock: systemClock });
     }
   }

@@ -4,21 +4,47 @@
  */
 import type * as z from "zod";
 import type { AdapterSpec } from "../core/config/adapter-spec.ts";
+import { isBucketUrl } from "../core/config/bucket-url.ts";
 import { Failure } from "../core/failure/failure.ts";
 import { kafkaSourceSpec } from "./kafka/spec.ts";
+import { MAX_PARTS, s3Spec } from "./object-store/s3-spec.ts";
 import { parquetSinkSpec } from "./parquet/spec.ts";
+
+/** The Parquet sink knows no store and the store knows no sink: here they meet. */
+const parquetOnStores = parquetSinkSpec
+  .safeExtend({
+    s3: s3Spec.optional().describe("The store of a `path` that begins with s3://.").meta({
+      instead: true,
+      why: "Without it: AWS, with what the environment knows of region and credentials.",
+    }),
+  })
+  .superRefine((sink, ctx) => {
+    const issue = (path: string[], message: string, allowed: string) =>
+      ctx.addIssue({ code: "custom", path, message, params: { code: "config.conflict", allowed } });
+    if (sink.s3 === undefined) return;
+    if (!isBucketUrl(sink.path))
+      issue(["s3"], "`path` is a folder", "only with a `path` that begins with s3://");
+    const least = Math.ceil(sink.roll_bytes / MAX_PARTS);
+    if (sink.s3.part_bytes < least) {
+      issue(
+        ["s3", "part_bytes"],
+        "a file would have too many parts",
+        `at least roll_bytes / ${MAX_PARTS}, ${least}B`,
+      );
+    }
+  });
 
 export type KafkaSource = z.output<typeof kafkaSourceSpec>;
 /** A sink's options with the name of its adapter, by which they are told apart. */
-export type Sink = { readonly type: "parquet" } & z.output<typeof parquetSinkSpec>;
+export type Sink = { readonly type: "parquet" } & z.output<typeof parquetOnStores>;
 
 const ADAPTERS: readonly AdapterSpec[] = [
   { kind: "source", name: "kafka", about: "topics of an Apache Kafka cluster", spec: kafkaSourceSpec },
   {
     kind: "sink",
     name: "parquet",
-    about: "Parquet files in a folder of this machine",
-    spec: parquetSinkSpec,
+    about: "Parquet files in a folder of this machine or in an S3-compatible store",
+    spec: parquetOnStores,
   },
 ];
 

@@ -1,10 +1,10 @@
 /** What a lane's thread is told at its start; plain data, since it crosses a thread. */
 import type { ParquetWriterOptions } from "../adapters/parquet/writer.ts";
+import type { LaneStore } from "./lane-store.ts";
 
 interface ParquetLaneSink {
   readonly kind: "parquet";
-  readonly root: string;
-  readonly staging: string;
+  readonly store: LaneStore;
   readonly rollBytes: number;
   readonly rollIntervalMs: number;
   readonly maxOpenFiles: number;

@@ -1,33 +1,26 @@
-/** The parts of a Parquet sink on this machine's disk: two-phase files, and coverage in a folder beside them. */
+/** The parts of a Parquet sink, on this machine's disk or in a bucket: two-phase files, and coverage beside them. */
 import { linuxIdentity } from "../adapters/coverage/host-identity.ts";
-import { coverageFolderOf, LocalVersionedStore } from "../adapters/coverage/local.ts";
-import { LocalObjectStore, stagingOf } from "../adapters/object-store/local.ts";
-import { rootOf } from "../adapters/parquet/template.ts";
 import { systemClock } from "../adapters/system/clock.ts";
 import { CoverageKeeper } from "../core/coverage/keeper.ts";
 import { Committer } from "../core/delivery/committer.ts";
 import { toWire } from "../core/failure/failure.ts";
 import type { ResolvedConfig, SinkOf } from "./config-file.ts";
+import { objectSinkStores } from "./object-stores.ts";
 import { LEASE_MS, type SinkContext, type SinkParts } from "./sink-parts.ts";
 import { VERSION } from "./version.ts";
-
-/** Shortest time between two writes of the coverage object; a disk bears more than an object store. */
-const COVERAGE_INTERVAL_MS = 20;
 
 export function parquetParts(
   { pipeline }: ResolvedConfig,
   sink: SinkOf<"parquet">,
   { instance, observer, hook }: SinkContext,
 ): SinkParts {
-  const root = rootOf(sink.path);
-  const staging = stagingOf(root, pipeline.name, sink.name);
-  const store = new LocalObjectStore({ root, staging, instance });
+  const stores = objectSinkStores(pipeline.name, sink, instance, hook);
   const hooked = hook === null ? {} : { hook };
   const coverage = new CoverageKeeper(
-    { instance, leaseMs: LEASE_MS, minIntervalMs: COVERAGE_INTERVAL_MS },
+    { instance, leaseMs: LEASE_MS, minIntervalMs: stores.intervalMs },
     {
-      versions: new LocalVersionedStore(coverageFolderOf(root, pipeline.name, sink.name), hook ?? undefined),
-      objects: store,
+      versions: stores.versions,
+      objects: stores.objects,
       clock: systemClock,
       host: linuxIdentity(),
       ...hooked,
@@ -47,7 +40,7 @@ export function parquetParts(
       new Committer({
         sink: sink.name,
         coverage,
-        objects: store,
+        objects: stores.objects,
         clock: systemClock,
         observer,
         listener,
@@ -55,8 +48,7 @@ export function parquetParts(
       }),
     lane: {
       kind: "parquet",
-      root,
-      staging,
+      store: stores.lane,
       rollBytes: sink.roll_bytes,
       rollIntervalMs: sink.roll_interval_ms,
       maxOpenFiles: sink.max_open_files,
@@ -71,9 +63,9 @@ export function parquetParts(
         version: VERSION,
       },
     },
-    prepare: () => store.prepare(),
+    prepare: () => stores.prepare(),
     sweep: async () => {
-      const removed = await store.sweep(coverage.stagedNames());
+      const removed = await stores.objects.sweep(coverage.stagedNames());
       if (removed.length > 0) observer.emit({ e: "staging.swept", removed: removed.length });
     },
   };

@@ -14,11 +14,11 @@ export const parquetSinkSpec = z.strictObject({
       ctx.addIssue({ code: "custom", message: problem, params: { code: "config.range" } });
     })
     .describe(
-      "Folder of the files. Parts in braces are filled in for each record: {topic}, {partition}, {date} and {hour} (of the record's timestamp, UTC), {pipeline}. What stands before the first of them is the root: coverage and staged files live there, in `_twg`. A relative path begins at the working directory of the process.",
+      "Folder of the files, or `s3://bucket/prefix`. Parts in braces are filled in for each record: {topic}, {partition}, {date} and {hour} (of the record's timestamp, UTC), {pipeline}. What stands before the first of them is the root: coverage and staged files live there, in `_twg`. A relative path begins at the working directory of the process.",
     )
     .meta({
-      allowed: `a folder path, in which only ${TEMPLATE_NAMES.map((n) => `{${n}}`).join(", ")} may stand in braces`,
-      examples: ["/data/raw/{topic}/{date}"],
+      allowed: `a folder path or s3://bucket/prefix, in which only ${TEMPLATE_NAMES.map((n) => `{${n}}`).join(", ")} may stand in braces`,
+      examples: ["/data/raw/{topic}/{date}", "s3://lake/raw/{topic}/{date}"],
     }),
   roll_bytes: byteSize({ min: 64 * KIB, max: 64 * 1024 * MIB })
     .default(256 * MIB)

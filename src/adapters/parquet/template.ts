@@ -5,6 +5,7 @@
  * What is filled in comes from brokers and producers. It can never lead out of the root, nor into `_twg`, where
  * coverage and staged files lie.
  */
+import { isUrl, parseBucketUrl } from "../../core/config/bucket-url.ts";
 import { Failure } from "../../core/failure/failure.ts";
 import type { RawBatch } from "../../core/records/raw-batch.ts";
 import { sha256 } from "../../core/records/sha256.ts";
@@ -33,8 +34,10 @@ export function templateProblem(path: string): string | null {
   if (bad !== undefined) return `${bad[0]} is not known in a path`;
   if (/[{}]/.test(path.replace(/\{[a-z]+\}/g, ""))) return "a brace is not closed or not opened";
   if (path.includes("\0")) return "a path cannot hold a zero byte";
-  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(path))
-    return "this version writes to folders of this machine, not to URLs";
+  if (isUrl(path)) {
+    const place = parseBucketUrl(path);
+    if (typeof place === "string") return place;
+  }
   if (templated(path).split("/").includes("..")) return "`..` cannot stand behind a part in braces";
   return null;
 }

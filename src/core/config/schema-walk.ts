@@ -14,6 +14,8 @@ export interface OptionMeta {
   readonly why?: string;
   readonly allowed?: string;
   readonly secret?: boolean;
+  /** Stands in place of other options: the starter file must not set it beside them. */
+  readonly instead?: boolean;
 }
 
 export interface OptionDoc {

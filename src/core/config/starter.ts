@@ -28,22 +28,23 @@ function commentedIfIdle(text: string): string {
 function section(header: string, name: string, docs: readonly OptionDoc[]): string {
   const flat = docs.filter((d) => d.options.length === 0);
   const inner = docs.filter((d) => d.options.length > 0);
-  return [
-    `${header}\n`,
-    ...flat.map(option),
-    ...inner.map(
-      (d) => `\n${comment(`${d.meta.description ?? ""}`)}# [${name}.${tomlKey(d.key)}]\n${commented(d)}`,
-    ),
-  ].join("");
+  return [`${header}\n`, ...flat.map(option), ...inner.map((d) => table(d, name))].join("");
+}
+
+function table(d: OptionDoc, of: string): string {
+  const mark = markOf(d);
+  const lines = d.options.map((o) => `${markOf(o, mark)}${tomlKey(o.key)} = ${exampleOf(o)}\n`);
+  return `\n${comment(`${d.meta.description ?? ""}`)}${mark}[${of}.${tomlKey(d.key)}]\n${lines.join("")}`;
+}
+
+/** What stands in place of other options is marked apart: whoever takes off all other marks has a whole file. */
+function markOf(d: OptionDoc, outer = "# "): string {
+  return d.meta.instead === true ? "# or: " : outer;
 }
 
 function option(d: OptionDoc): string {
   const line = `${tomlKey(d.key)} = ${exampleOf(d)}`;
-  return `${comment(d.meta.description ?? "")}${d.required ? line : `# ${line}`}\n`;
-}
-
-function commented(table: OptionDoc): string {
-  return table.options.map((d) => `# ${tomlKey(d.key)} = ${exampleOf(d)}\n`).join("");
+  return `${comment(d.meta.description ?? "")}${d.required ? line : `${markOf(d)}${line}`}\n`;
 }
 
 function comment(text: string): string {

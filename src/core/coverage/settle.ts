@@ -68,10 +68,9 @@ async function settleOnce(
   );
 }
 
-async function look(objects: ObjectStore, targets: readonly Target[]): Promise<readonly TargetState[]> {
-  const states: TargetState[] = [];
-  for (const target of targets) states.push(await objects.probe(target));
-  return states;
+/** All at once: a store may have to look for a while before it can say that something is gone. */
+function look(objects: ObjectStore, targets: readonly Target[]): Promise<readonly TargetState[]> {
+  return Promise.all(targets.map((target) => objects.probe(target)));
 }
 
 /** Also those that are visible already: whoever renamed them may have died before the folder was durable. */

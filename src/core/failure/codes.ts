@@ -107,6 +107,21 @@ export const CODES = {
     true,
     "The store did not answer or answered with an error that passes.",
   ),
+  "store.untrusted": spec(
+    "environment",
+    false,
+    "The store's TLS certificate does not prove that it is the named host.",
+  ),
+  "store.refused": spec(
+    "runtime",
+    false,
+    "The store does not accept a request; its own words are in the message.",
+  ),
+  "store.unsuitable": spec(
+    "environment",
+    false,
+    "The store fails something that twg's promise rests on, found by a probe at the start. Use another store.",
+  ),
   "store.absent": spec("runtime", false, "Neither the staged nor the published object is there."),
   "store.foreign": spec(
     "runtime",
@@ -334,6 +349,11 @@ export const CODES = {
     "environment",
     false,
     "The file system has no usable hard links, which safe replacement of the coverage state needs.",
+  ),
+  "coverage.no_conditions": spec(
+    "environment",
+    false,
+    "The object store does not keep conditional writes apart, which safe replacement of the coverage state needs.",
   ),
   "coverage.unavailable": spec(
     "environment",

@@ -50,8 +50,12 @@ describe("problems are found before anything runs", () => {
     ["/d/{{topic}}", /not known|brace/],
     ["/d/{topic}/../x", /`\.\.`/],
     ["/d/a\0b", /zero byte/],
-    ["s3://bucket/{topic}", /not to URLs/],
-    ["file:///data", /not to URLs/],
+    ["s3://b/{topic}", /'b' is no name of a bucket/],
+    ["s3://bucket{topic}/x", /'bucket{topic}' is no name of a bucket/],
+    ["s3://bucket/a//b", /two slashes/],
+    ["s3://bucket/a/../b", /'\.\.'/],
+    ["gs://bucket/x", /not to gs:\/\/: for Google Cloud Storage/],
+    ["file:///data", /not to file:\/\//],
   ];
   for (const [path, problem] of bad) {
     test(JSON.stringify(path), () => {

@@ -1,0 +1,92 @@
+/** The stores of an object sink: a folder of this machine, or a bucket. The only place that tells them apart. */
+import { coverageFolderOf, LocalVersionedStore } from "../adapters/coverage/local.ts";
+import { coverageKeyOf, ObjectVersionedStore } from "../adapters/coverage/object-store.ts";
+import { LocalObjectStore, stagingOf } from "../adapters/object-store/local.ts";
+import { type S3Connection, s3Connection } from "../adapters/object-store/s3-connection.ts";
+import { S3Objects } from "../adapters/object-store/s3-objects.ts";
+import { S3Requests } from "../adapters/object-store/s3-requests.ts";
+import { s3Defaults } from "../adapters/object-store/s3-spec.ts";
+import { ownFolder, S3ObjectStore } from "../adapters/object-store/s3-store.ts";
+import { rootOf } from "../adapters/parquet/template.ts";
+import { systemChance } from "../adapters/system/chance.ts";
+import { systemClock } from "../adapters/system/clock.ts";
+import { isBucketUrl, parseBucketUrl } from "../core/config/bucket-url.ts";
+import { Failure } from "../core/failure/failure.ts";
+import type { ObjectStore } from "../core/ports/object-store.ts";
+import type { VersionedStore } from "../core/ports/versioned-store.ts";
+import type { SinkOf } from "./config-file.ts";
+import type { LaneStore } from "./lane-store.ts";
+import type { PointHook } from "./sink-parts.ts";
+
+/** Shortest time between two writes of the coverage object on a disk, which bears more than an object store. */
+const DISK_INTERVAL_MS = 20;
+
+export interface ObjectSinkStores {
+  readonly objects: ObjectStore;
+  readonly versions: VersionedStore;
+  /** Shortest time between two writes of the coverage object, ms. */
+  readonly intervalMs: number;
+  readonly lane: LaneStore;
+  /** Proves that the sink can be written. */
+  prepare(): Promise<void>;
+}
+
+export function objectSinkStores(
+  pipeline: string,
+  sink: SinkOf<"parquet">,
+  instance: string,
+  hook: PointHook | null,
+): ObjectSinkStores {
+  const root = rootOf(sink.path);
+  return isBucketUrl(root)
+    ? bucketStores(s3Of(root, sink.s3), pipeline, sink, instance, hook)
+    : folderStores(root, pipeline, sink.name, instance, hook);
+}
+
+function folderStores(
+  root: string,
+  pipeline: string,
+  sink: string,
+  instance: string,
+  hook: PointHook | null,
+): ObjectSinkStores {
+  const staging = stagingOf(root, pipeline, sink);
+  const objects = new LocalObjectStore({ root, staging, instance });
+  return {
+    objects,
+    versions: new LocalVersionedStore(coverageFolderOf(root, pipeline, sink), hook ?? undefined),
+    intervalMs: DISK_INTERVAL_MS,
+    lane: { t: "local", root, staging },
+    prepare: () => objects.prepare(),
+  };
+}
+
+function bucketStores(
+  connection: S3Connection,
+  pipeline: string,
+  sink: SinkOf<"parquet">,
+  instance: string,
+  hook: PointHook | null,
+): ObjectSinkStores {
+  const requests = new S3Requests(connection, { clock: systemClock, chance: systemChance });
+  const own = ownFolder(pipeline, sink.name);
+  const objects = new S3ObjectStore({ own, instance }, requests);
+  return {
+    objects,
+    versions: new ObjectVersionedStore(new S3Objects(requests), {
+      folder: coverageKeyOf(pipeline, sink.name),
+      instance,
+      hook: hook ?? undefined,
+    }),
+    intervalMs: (sink.s3 ?? s3Defaults()).coverage_interval_ms,
+    lane: { t: "s3", connection, own },
+    prepare: () => objects.prepare(),
+  };
+}
+
+/** The path was checked with the configuration. */
+export function s3Of(root: string, options: SinkOf<"parquet">["s3"]): S3Connection {
+  const place = parseBucketUrl(root);
+  if (typeof place === "string") throw new Failure("config.invalid", place, { at: root });
+  return s3Connection(place, options ?? s3Defaults());
+}
