@@ -164,6 +164,7 @@ export async function* parquetWrite(o: BenchOptions): AsyncGenerator<Figure> {
         compression: "zstd",
         compression_level: 1,
         metadata_prefix: "_twg_",
+        max_open_files: 64,
         pipeline: "bench",
         sink: "raw",
         version: "0",

@@ -30,7 +30,6 @@ function build(init: LaneInit<LaneConfig>): Lane {
     lane: init.lane,
     rollBytes: sink.rollBytes,
     rollIntervalMs: sink.rollIntervalMs,
-    maxOpenFiles: sink.maxOpenFiles,
     clock: systemClock,
     decoder: createFrameDecoder({
       codecs,

@@ -7,7 +7,6 @@ interface ParquetLaneSink {
   readonly store: LaneStore;
   readonly rollBytes: number;
   readonly rollIntervalMs: number;
-  readonly maxOpenFiles: number;
   readonly writer: ParquetWriterOptions;
 }
 

@@ -33,7 +33,7 @@ export function parquetParts(
         observer.emit({ e: "intent.settled", id, outcome, files: targets.length }),
     },
   );
-  const { path, row_group_bytes, compression, compression_level, metadata_prefix } = sink;
+  const { path, row_group_bytes, compression, compression_level, metadata_prefix, max_open_files } = sink;
   return {
     coverage,
     committer: (listener) =>
@@ -51,13 +51,13 @@ export function parquetParts(
       store: stores.lane,
       rollBytes: sink.roll_bytes,
       rollIntervalMs: sink.roll_interval_ms,
-      maxOpenFiles: sink.max_open_files,
       writer: {
         path,
         row_group_bytes,
         compression,
         compression_level,
         metadata_prefix,
+        max_open_files,
         pipeline: pipeline.name,
         sink: sink.name,
         version: VERSION,

@@ -40,6 +40,7 @@ export interface NodeWorld {
   readonly topic: string;
   readonly group: string | null;
   readonly lanes: number;
+  readonly maxOpenFiles: number;
   /** Asked before each write of the coverage object. */
   readonly writeFault: () => WriteFault | null;
   readonly onEvent: (node: SimNode, event: TwgEvent) => void;
@@ -163,7 +164,6 @@ export class SimNode {
           lane,
           rollBytes: 8 * 1024,
           rollIntervalMs: 500,
-          maxOpenFiles: 4,
           clock,
           decoder: createFrameDecoder({ codecs: fallbackCodecs, maxDecompressedBytes: 1 << 20 }),
           writer: new ParquetWriter(
@@ -173,6 +173,7 @@ export class SimNode {
               compression: "none",
               compression_level: 1,
               metadata_prefix: "_twg_",
+              max_open_files: world.maxOpenFiles,
               pipeline: "sim",
               sink: "raw",
               version: "0",

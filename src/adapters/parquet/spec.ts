@@ -60,7 +60,7 @@ export const parquetSinkSpec = z.strictObject({
   max_open_files: wholeNumber({ min: 1, max: 4096 })
     .default(64)
     .describe(
-      "Most files that a lane has open. Once there are more, all are closed and published; the records that were read by then still find their files.",
+      "Most files that a lane has open. Before there would be more, all are closed and published, and the next record begins a new set. Below the number of folders that a lane fills at a time, files are small and many.",
     )
     .meta({
       unit: "files",

@@ -84,8 +84,11 @@ export class PathTemplate {
     this.#bucketMs = has("hour") ? HOUR_MS : has("date") ? DAY_MS : 0;
   }
 
-  /** Calls back for each run of rows that share a folder, in order, together all rows of the batch. */
-  eachFolder(batch: RawBatch, put: (rows: FolderRows) => void): void {
+  /**
+   * Calls back for each run of rows that share a folder, in order, together all rows of the batch, or those before
+   * the run for which it was answered false.
+   */
+  eachFolder(batch: RawBatch, put: (rows: FolderRows) => boolean): void {
     if (batch.rows === 0) return;
     if (this.#bucketMs === 0) {
       put({ folder: this.#render(batch, null), from: 0, to: batch.rows });
@@ -99,7 +102,7 @@ export class PathTemplate {
       while (at < end) {
         const bucket = timed ? bucketOf(batch.timestamps, at, this.#bucketMs) : null;
         const to = timed ? lastOf(batch.timestamps, at, end, bucket, this.#bucketMs) : end;
-        put({ folder: this.#folderOf(folders, batch, bucket), from: at, to });
+        if (!put({ folder: this.#folderOf(folders, batch, bucket), from: at, to })) return;
         at = to;
       }
     }

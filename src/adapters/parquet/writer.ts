@@ -18,7 +18,7 @@ import { PathTemplate } from "./template.ts";
 export interface ParquetWriterOptions
   extends Pick<
     ParquetSinkOptions,
-    "path" | "row_group_bytes" | "compression" | "compression_level" | "metadata_prefix"
+    "path" | "row_group_bytes" | "compression" | "compression_level" | "metadata_prefix" | "max_open_files"
   > {
   readonly pipeline: string;
   readonly sink: string;
@@ -72,20 +72,21 @@ export class ParquetWriter implements RawWriter {
     return n;
   }
 
-  get openFiles(): number {
-    return this.#files.size;
-  }
-
   open(id: string): void {
     if (this.#files.size > 0) throw new Failure("internal.bug", `set ${id} begins while ${this.#id} is open`);
     this.#id = id;
   }
 
-  write(batch: RawBatch): void {
+  write(batch: RawBatch): number {
     const now = this.#p.clock.now();
+    let taken = 0;
     this.#template.eachFolder(batch, ({ folder, from, to }) => {
+      if (!this.#files.has(folder) && this.#files.size >= this.#o.max_open_files) return false;
       this.#file(folder).file.append(batch, from, to, now);
+      taken = to;
+      return true;
     });
+    return taken;
   }
 
   async flush(): Promise<void> {

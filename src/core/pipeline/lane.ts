@@ -23,7 +23,6 @@ export interface LaneOptions {
   readonly lane: number;
   readonly rollBytes: number;
   readonly rollIntervalMs: number;
-  readonly maxOpenFiles: number;
   readonly clock: Clock;
   readonly decoder: FrameDecoder;
   readonly writer: RawWriter;
@@ -44,6 +43,8 @@ type Work = ToLane | { readonly t: "tick" };
 
 /** Thrown inside the loop when a reset or a stop arrived while the sink was being retried. */
 const INTERRUPTED = Symbol("interrupted");
+/** Thrown out of a decoder whose rows the set has no place for: it goes on behind those that were taken. */
+const SET_FULL = Symbol("set is full");
 
 export class Lane {
   readonly #o: LaneOptions;
@@ -155,7 +156,17 @@ export class Lane {
   async #bundle(bundle: FrameBundle): Promise<void> {
     const bytes = new Uint8Array(bundle.buffer);
     const held = bundle.buffer.byteLength;
-    for (const frame of bundle.frames) this.#frame(bytes, frame, bundle.receivedAt);
+    try {
+      for (const frame of bundle.frames) await this.#frame(bytes, frame, bundle.receivedAt);
+    } finally {
+      this.#consumed(bundle, held);
+    }
+    await this.#retrying(() => this.#o.writer.flush());
+    if (this.#o.writer.largest >= this.#o.rollBytes) await this.#seal("bytes");
+  }
+
+  /** Also of a bundle whose rest was dropped: its buffer and its share of the budget are wanted back. */
+  #consumed(bundle: FrameBundle, held: number): void {
     const counts = {
       rows: this.#bundleRows,
       rawBytes: bundle.frames.reduce((n, f) => n + (f.end - f.start), 0),
@@ -169,12 +180,10 @@ export class Lane {
     this.#writeMs = 0;
     this.#skipped = 0n;
     this.#o.post({ t: "consumed", buffer: bundle.buffer, bytes: held, counts }, [bundle.buffer]);
-    await this.#retrying(() => this.#o.writer.flush());
-    if (this.#o.writer.largest >= this.#o.rollBytes) await this.#seal("bytes");
-    else if (this.#o.writer.openFiles > this.#o.maxOpenFiles) await this.#seal("bytes");
   }
 
-  #frame(bytes: Uint8Array, frame: Frame, receivedAt: number): void {
+  /** In one go, unless the set is full before its end: then the set is sealed and the rest goes to the next. */
+  async #frame(bytes: Uint8Array, frame: Frame, receivedAt: number): Promise<void> {
     const entry = this.#streams.get(frame.stream);
     if (entry === undefined || entry.broken || frame.attempt !== entry.info.attempt) return;
     if (frame.from !== entry.expected) {
@@ -182,6 +191,15 @@ export class Lane {
         at: entry.key,
       });
     }
+    while (!this.#read(entry, bytes, { ...frame, from: entry.expected }, receivedAt)) {
+      await this.#seal("files");
+      // A set that was refused takes its streams with it.
+      if (this.#streams.get(frame.stream) !== entry) return;
+    }
+  }
+
+  /** False: the set is full, and the frame was read up to what is expected now. */
+  #read(entry: LaneEntry, bytes: Uint8Array, frame: Frame, receivedAt: number): boolean {
     const start = this.#o.clock.monotonic();
     const writeBefore = this.#writeMs;
     try {
@@ -196,14 +214,18 @@ export class Lane {
           );
         }
       }
+      return true;
     } catch (e) {
+      if (e === SET_FULL) return false;
       // Only bytes that cannot be read break a stream; any other failure is ours or the sink's and ends the lane.
       if (!(e instanceof Failure) || !e.code.startsWith("kafka.")) throw e;
       entry.broken = true;
       const { stream, attempt } = frame;
       this.#o.post({ t: "broken", stream, attempt, position: entry.expected, failure: toWire(e) });
+      return true;
+    } finally {
+      this.#decodeMs += this.#o.clock.monotonic() - start - (this.#writeMs - writeBefore);
     }
-    this.#decodeMs += this.#o.clock.monotonic() - start - (this.#writeMs - writeBefore);
   }
 
   #batch(entry: LaneEntry, batch: RawBatch): void {
@@ -213,12 +235,14 @@ export class Lane {
       this.#o.writer.open(this.#setId);
       this.#openedAt = batch.ingestTs;
     }
-    if (batch.rows > 0) this.#o.writer.write(batch);
+    const taken = batch.rows > 0 ? this.#o.writer.write(batch) : 0;
     this.#writeMs += this.#o.clock.monotonic() - t;
-    this.#spans.add(entry.key, batch.span.from, batch.span.next);
-    entry.expected = batch.span.next;
-    this.#bundleRows += batch.rows;
+    const next = taken < batch.rows ? offsetOf(batch, taken) : batch.span.next;
+    this.#spans.add(entry.key, batch.span.from, next);
+    entry.expected = next;
+    this.#bundleRows += taken;
     this.#timer ??= this.#o.clock.after(this.#o.rollIntervalMs, () => this.#push({ t: "tick" }));
+    if (taken < batch.rows) throw SET_FULL;
   }
 
   async #seal(reason: SealedSet["reason"]): Promise<void> {
@@ -295,4 +319,8 @@ export class Lane {
       this.#wake = done;
     });
   }
+}
+
+function offsetOf({ offsets }: RawBatch, row: number): bigint {
+  return (BigInt(offsets[2 * row + 1]!) << 32n) | BigInt(offsets[2 * row]! >>> 0);
 }

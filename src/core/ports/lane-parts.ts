@@ -47,16 +47,16 @@ export interface RawWriter {
   open(id: string): void;
   /**
    * Takes the rows, synchronously: encodes and compresses into pages; the batch's arrays may be reused on return.
-   * Row groups that are complete wait in memory for `flush`. Called several times between two flushes.
+   * Row groups that are complete wait in memory for `flush`. Called several times between two flushes. Answers how
+   * many rows it took: fewer than there are if the set is full, and then the rest belongs to the next set.
    */
-  write(batch: RawBatch): void;
+  write(batch: RawBatch): number;
   /** Appends what is complete to the staged objects. If it fails with a retryable Failure (full disk, outage) nothing is lost: calling it again goes on. */
   flush(): Promise<void>;
   /** Bytes in memory for open files. */
   readonly held: number;
   /** Bytes staged plus held of the largest open file, against `roll_bytes`. */
   readonly largest: number;
-  readonly openFiles: number;
   /**
    * Closes all files of the set, which stand for `spans`, and makes them durable. No rows: no targets. Retryable like
    * flush. `authorities`: one for each stream of the spans. A transactional sink proves them and commits.

@@ -35,7 +35,7 @@ export interface SealedSet {
   readonly openedAt: number;
   readonly sealMs: number;
   /** Why it was closed. */
-  readonly reason: "bytes" | "interval" | "drain" | "revoke";
+  readonly reason: "bytes" | "files" | "interval" | "drain" | "revoke";
 }
 
 /** Why a set is not taken; the same words as those of an intent. */

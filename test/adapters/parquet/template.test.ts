@@ -21,6 +21,7 @@ function foldersOf(path: string, timestamps: readonly (bigint | null)[], topic =
     expect(to).toBeGreaterThan(from);
     next = to;
     out.push(`${folder} ${from}-${to}`);
+    return true;
   });
   expect(next).toBe(rows.length);
   return out;

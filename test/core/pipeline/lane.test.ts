@@ -17,11 +17,14 @@ class ScriptedWriter implements RawWriter {
   rows = 0;
   held = 0;
   largest = 0;
-  openFiles = 1;
+  /** Rows that a set has place for. */
+  most = Number.POSITIVE_INFINITY;
   aborted = 0;
   failures: Failure[] = [];
-  write(batch: RawBatch): void {
-    this.rows += batch.rows;
+  write(batch: RawBatch): number {
+    const taken = Math.min(batch.rows, this.most - this.rows);
+    this.rows += taken;
+    return taken;
   }
   async flush(): Promise<void> {
     const f = this.failures.shift();
@@ -54,7 +57,13 @@ class ScriptedDecoder implements FrameDecoder {
     const next = bad ?? frame.next;
     if (next > frame.from) {
       const span = { stream: KEY, from: frame.from, next };
-      emit({ stream, span, rows: Number(next - frame.from) } as unknown as RawBatch);
+      const rows = Number(next - frame.from);
+      const offsets = new Int32Array(2 * rows);
+      for (let i = 0; i < rows; i++) {
+        offsets[2 * i] = Number(BigInt.asIntN(32, frame.from + BigInt(i)));
+        offsets[2 * i + 1] = Number((frame.from + BigInt(i)) >> 32n);
+      }
+      emit({ stream, span, rows, offsets } as unknown as RawBatch);
     }
     if (bad !== null) throw this.error;
   }
@@ -102,7 +111,6 @@ beforeEach(() => {
     lane: 3,
     rollBytes: 1000,
     rollIntervalMs: 100,
-    maxOpenFiles: 4,
     clock: time.clock(null),
     decoder,
     writer,
@@ -138,12 +146,59 @@ describe("a lane", () => {
     expect(of("sealed").map((m) => m.set.reason)).toEqual(["bytes"]);
   });
 
-  test("seals when records went to more files than may be open", async () => {
+  test("a set that is full in the midst of a frame is sealed there, and the rest goes to the next ones", async () => {
+    const start = 2n ** 33n - 3n;
+    const at = (n: number) => start + BigInt(n);
+    lane.receive({ t: "streams", streams: [place({ position: start })] });
+    writer.most = 4;
+    send(frame(0, 10, { from: start, next: at(10) }), frame(10, 11, { from: at(10), next: at(11) }));
+    await settle(100);
+    expect(of("sealed").map(({ set }) => [set.rows, set.reason, set.spans])).toEqual([
+      [4, "files", [{ stream: KEY, from: start, next: at(4) }]],
+      [4, "files", [{ stream: KEY, from: at(4), next: at(8) }]],
+      [3, "interval", [{ stream: KEY, from: at(8), next: at(11) }]],
+    ]);
+    expect(of("consumed").map((m) => m.counts.rows)).toEqual([11]);
+  });
+
+  test("bytes that cannot be read behind a set that is full break the stream where they are", async () => {
     lane.receive({ t: "streams", streams: [place()] });
-    writer.openFiles = 5;
-    send(frame(0, 5));
+    writer.most = 4;
+    decoder.badAt = 6n;
+    send(frame(0, 10));
+    await settle(100);
+    expect(of("broken").map((m) => m.position)).toEqual([6n]);
+    expect(of("sealed").map((m) => [m.set.rows, m.set.spans[0]?.next])).toEqual([
+      [4, 4n],
+      [2, 6n],
+    ]);
+  });
+
+  test("a reset while a full set waits for its sink drops the rest of the frame, and gives the buffer back", async () => {
+    lane.receive({ t: "streams", streams: [place()] });
+    writer.most = 4;
+    writer.failures = Array(50).fill(new Failure("store.full", "full"));
+    send(frame(0, 10));
+    await settle(1000);
+    expect([of("sealed"), of("consumed")]).toEqual([[], []]);
+    lane.receive({ t: "reset", epoch: 1, streams: [place({ attempt: 1 })] });
+    writer.failures = [];
     await settle();
-    expect(of("sealed")).toHaveLength(1);
+    expect(of("consumed")).toHaveLength(1);
+    send(frame(0, 3, { attempt: 1 }));
+    await settle(100);
+    expect(of("sealed").map((m) => [m.set.epoch, m.set.rows])).toEqual([[1, 3]]);
+  });
+
+  test("a full set that is refused takes the rest of its streams with it", async () => {
+    lane.receive({ t: "streams", streams: [place()] });
+    writer.most = 4;
+    writer.refusal = { refused: "fenced", detail: "d" };
+    send(frame(0, 10));
+    await settle(100);
+    expect(of("refused")).toHaveLength(1);
+    expect(of("consumed")).toHaveLength(1);
+    expect(of("sealed")).toEqual([]);
   });
 
   test("gives every buffer back, also of frames that it drops", async () => {
