@@ -22,7 +22,7 @@ const EARLIEST = `"earliest"`;
 
 /** The second size shows what is left per record once start-up and just-in-time compilation are paid. */
 export async function* kafkaParquet(o: BenchOptions): AsyncGenerator<Figure> {
-  for (const size of o.small ? [20_000] : [2_000_000, 6_000_000]) yield* landed(o, size);
+  for (const size of o.small ? [20_000] : [2_000_000, 6_000_000, 20_000_000]) yield* landed(o, size);
 }
 
 async function* landed(o: BenchOptions, size: number): AsyncGenerator<Figure> {

@@ -1,4 +1,7 @@
 /** Raw consume from Kafka beside franz-go: every record decoded, counted and thrown away. */
+import { rmSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { buildBinary } from "../scripts/build-binary.ts";
 import {
   type BenchOptions,
   type Figure,
@@ -12,13 +15,19 @@ import {
 import { type Consumed, lastLine, type Ran, runProcess } from "./process.ts";
 import { type Codec, type Kind, PARTITIONS, type Topic, topicOf } from "./topics.ts";
 
-const SUBJECT = "bench/subjects/raw-consume.ts";
+/** Compiled as `twg` is: the peer is compiled too. The first one is run. */
+const SUBJECT = ["bench/subjects/raw-consume.ts", "bench/subjects/raw-lane.ts"] as const;
 
 const CASES: readonly (readonly [Kind, Codec, full: number, small: number])[] = [
   ["orders", "none", 2_000_000, 20_000],
   ["orders", "lz4", 2_000_000, 20_000],
   ["blob", "none", 500_000, 10_000],
   ["blob", "lz4", 500_000, 10_000],
+  // Long enough that compiling at run time no longer shows.
+  ["orders", "none", 20_000_000, 20_000],
+  ["orders", "lz4", 20_000_000, 20_000],
+  ["blob", "none", 5_000_000, 10_000],
+  ["blob", "lz4", 5_000_000, 10_000],
 ];
 
 interface Run extends Consumed {
@@ -27,21 +36,32 @@ interface Run extends Consumed {
 }
 
 export async function* rawConsume(o: BenchOptions): AsyncGenerator<Figure> {
+  const root = resolve(import.meta.dir, "..");
+  const outfile = join(root, ".cache/bench", `raw-consume-${process.pid}`);
+  const { outfile: subject } = await buildBinary({ root, entrypoints: SUBJECT, outfile });
+  try {
+    yield* allCases(o, subject);
+  } finally {
+    rmSync(subject, { force: true });
+  }
+}
+
+async function* allCases(o: BenchOptions, subject: string): AsyncGenerator<Figure> {
   for (const [kind, codec, full, small] of CASES) {
     const topic = await topicOf(o, kind, codec, o.small ? small : full);
     if (topic === null) continue;
     try {
-      yield await oneCase(o, topic, `raw-consume ${kind === "orders" ? "250 B" : "1 KB"} ${codec}`);
+      const size = kind === "orders" ? "250 B" : "1 KB";
+      yield await oneCase(o, subject, topic, `raw-consume ${size} ${codec}${full > 2e6 ? ", long" : ""}`);
     } finally {
       await topic.release();
     }
   }
 }
 
-async function oneCase(o: BenchOptions, topic: Topic, bench: string): Promise<Figure> {
+async function oneCase(o: BenchOptions, subject: string, topic: Topic, bench: string): Promise<Figure> {
   const { bootstrap, name, records } = topic;
-  const ours = (...more: string[]) =>
-    consume([process.execPath, SUBJECT, bootstrap, name, String(records), ...more], {});
+  const ours = (...more: string[]) => consume([subject, bootstrap, name, String(records), ...more], {});
   const theirs =
     o.peer === null
       ? null
@@ -59,7 +79,7 @@ async function oneCase(o: BenchOptions, topic: Topic, bench: string): Promise<Fi
   const peer = theirs === null ? null : median(runs.peer.map(perSecond));
   return {
     bench,
-    subject: "twg source and decoder, one thread",
+    subject: "twg source, and one lane with the decoder",
     peer: theirs === null ? null : "franz-go",
     unit: "records/s",
     value: Math.round(value),

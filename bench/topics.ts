@@ -45,11 +45,16 @@ function line(kind: Kind, draw: Draw, i: number): string {
 }
 
 /** Names that the shared data generators use are tried first: those topics hold the very records of the figures. */
-const KNOWN: Readonly<Record<string, { readonly name: string; readonly records: number }>> = {
-  "orders none": { name: "orders", records: 2_000_000 },
-  "orders lz4": { name: "orders_lz4", records: 2_000_000 },
-  "blob none": { name: "blob", records: 500_000 },
-  "blob lz4": { name: "blob_lz4", records: 500_000 },
+const KNOWN: Readonly<Record<string, string>> = {
+  "orders none 2000000": "orders",
+  "orders none 6000000": "orders6",
+  "orders none 20000000": "orders20",
+  "orders lz4 2000000": "orders_lz4",
+  "orders lz4 20000000": "orders20_lz4",
+  "blob none 5000000": "blob5",
+  "blob lz4 5000000": "blob5_lz4",
+  "blob none 500000": "blob",
+  "blob lz4 500000": "blob_lz4",
 };
 
 /** Null: not here, with the reason said. */
@@ -61,13 +66,9 @@ export async function topicOf(
 ): Promise<Topic | null> {
   if (o.bootstrap === null) return await ownBroker(o, kind, codec, records);
   const release = async () => {};
-  const known = KNOWN[`${kind} ${codec}`];
-  if (
-    known !== undefined &&
-    known.records === records &&
-    (await sizeOf(o.bootstrap, known.name)) === records
-  ) {
-    return { bootstrap: o.bootstrap, name: known.name, records, release };
+  const known = KNOWN[`${kind} ${codec} ${records}`];
+  if (known !== undefined && (await sizeOf(o.bootstrap, known)) === records) {
+    return { bootstrap: o.bootstrap, name: known, records, release };
   }
   const name = `twg-bench-${kind}-${codec}-${records}`;
   const size = await sizeOf(o.bootstrap, name);

@@ -1,18 +1,13 @@
 /**
- * Raw consume with the real Kafka source and the real frame decoder on one thread: what a lane would get, counted
- * and thrown away. Stands beside bench/peers/franz-go and prints the like.
+ * Raw consume with the real Kafka source on this thread and the real frame decoder in a Worker, as in `twg`; what
+ * the lane gets is counted and thrown away. Stands beside bench/peers/franz-go and prints the like.
  *
  *   bun bench/subjects/raw-consume.ts BOOTSTRAP TOPIC COUNT [--hash]
- *
- * A bundle is decoded after the next fetch was sent, as with a lane of its own; the budget holds as there.
  */
 import { parseArgs } from "node:util";
-import { libduckdbPath } from "../../src/adapters/duckdb/embedded.ts";
-import { loadNative } from "../../src/adapters/duckdb/native.ts";
 import { kafkaSettings } from "../../src/adapters/kafka/settings.ts";
 import { KafkaSource } from "../../src/adapters/kafka/source.ts";
 import { kafkaSourceSpec } from "../../src/adapters/kafka/spec.ts";
-import { createFrameDecoder } from "../../src/adapters/kafka/wire/records/frame-decoder.ts";
 import { createNet } from "../../src/adapters/net/net.ts";
 import { systemChance } from "../../src/adapters/system/chance.ts";
 import { systemClock } from "../../src/adapters/system/clock.ts";
@@ -22,33 +17,43 @@ import { Budget } from "../../src/core/delivery/budget.ts";
 import { BufferPool } from "../../src/core/pipeline/buffer-pool.ts";
 import type { FoundStream, SourceHost, StreamStart } from "../../src/core/ports/source.ts";
 import type { FrameBundle } from "../../src/core/records/frame.ts";
-import type { RawBatch } from "../../src/core/records/raw-batch.ts";
 import type { StreamId } from "../../src/core/records/stream.ts";
+import type { LaneResult, LaneWork } from "./raw-lane.ts";
 
 /** `pipeline.max_bytes` as it is by default. */
 const MAX_BYTES = 64 * 1024 * 1024;
+
+/** A Worker with the decoder, as in `twg`. */
+function spawnLane(): Worker {
+  const embedded = new URL(import.meta.url).pathname.startsWith("/$bunfs/");
+  const worker = new Worker(
+    embedded ? "./bench/subjects/raw-lane.ts" : new URL("./raw-lane.ts", import.meta.url),
+  );
+  worker.addEventListener("error", (e) => {
+    console.error(e.message);
+    process.exit(1);
+  });
+  return worker;
+}
 
 class CountingHost implements SourceHost {
   readonly lanes = 1;
   records = 0;
   valueBytes = 0;
-  /** Sum of the CRC-32 of all values: the order of partitions does not matter. */
   hash = 0n;
   readonly done: Promise<void>;
   readonly #want: number;
   readonly #hashed: boolean;
   readonly #budget = new Budget({ maxBytes: MAX_BYTES, owners: [0] });
   readonly #buffers = new BufferPool(MAX_BYTES / 2);
-  readonly #decoder = createFrameDecoder({
-    codecs: loadNative(libduckdbPath()),
-    maxDecompressedBytes: 1 << 29,
-  });
+  readonly #worker = spawnLane();
   readonly #streams: StreamId[] = [];
   readonly #finish: () => void;
 
   constructor(want: number, hashed: boolean) {
     this.#want = want;
     this.#hashed = hashed;
+    this.#worker.addEventListener("message", (e: MessageEvent<LaneResult>) => this.#decoded(e.data));
     const { promise, resolve } = Promise.withResolvers<void>();
     this.done = promise;
     this.#finish = resolve;
@@ -69,32 +74,18 @@ class CountingHost implements SourceHost {
   giveBuffer = (buffer: ArrayBuffer) => this.#buffers.give(buffer);
 
   deliver(_lane: number, bundle: FrameBundle): void {
-    const size = bundle.buffer.byteLength;
-    this.#budget.take(0, size);
-    setImmediate(() => {
-      this.#decode(bundle);
-      this.#buffers.give(bundle.buffer);
-      this.#budget.give(0, size);
-      if (this.records >= this.#want) this.#finish();
-    });
+    this.#budget.take(0, bundle.buffer.byteLength);
+    const work: LaneWork = { bundle, streams: this.#streams, hashed: this.#hashed };
+    this.#worker.postMessage(work, [bundle.buffer]);
   }
 
-  #decode({ buffer, frames, receivedAt }: FrameBundle): void {
-    const bytes = new Uint8Array(buffer);
-    for (const frame of frames) {
-      this.#decoder.decode(bytes, frame, this.#streams[frame.stream]!, receivedAt, (batch) =>
-        this.#count(batch),
-      );
-    }
-  }
-
-  #count({ rows, value }: RawBatch): void {
-    this.records += rows;
-    this.valueBytes += value.offsets[rows]! - value.offsets[0]!;
-    if (!this.#hashed) return;
-    for (let i = 0; i < rows; i++) {
-      this.hash += BigInt(Bun.hash.crc32(value.data.subarray(value.offsets[i]!, value.offsets[i + 1]!)));
-    }
+  #decoded({ buffer, records, valueBytes, hash }: LaneResult): void {
+    this.records += records;
+    this.valueBytes += valueBytes;
+    this.hash += hash;
+    this.#budget.give(0, buffer.byteLength);
+    this.#buffers.give(buffer);
+    if (this.records >= this.#want) this.#finish();
   }
 
   watermark(): void {}
@@ -140,3 +131,4 @@ console.log(
     hash: host.hash.toString(16).padStart(16, "0"),
   }),
 );
+process.exit(0);

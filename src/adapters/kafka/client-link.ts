@@ -105,6 +105,11 @@ export class BrokerLink {
         this.#session.receive(chunk, this.#clock.monotonic());
         this.#arm();
       },
+      space: () => this.#session.space,
+      placed: (bytes) => {
+        this.#session.placed(bytes, this.#clock.monotonic());
+        this.#arm();
+      },
       close: (error) => {
         const failure = error === null ? null : asFailure(error, "net.closed");
         if (this.#connection === null) early = failure ?? "closed";

@@ -7,6 +7,7 @@
 import { Failure } from "../../core/failure/failure.ts";
 import type { Connection, ConnectionEvents, StartTls, TlsOptions } from "../../core/ports/net.ts";
 import type { Clock } from "../../core/time/clock.ts";
+import { readOn } from "./direct-read.ts";
 import { cancelled, netFailure, place, timeoutFailure } from "./net-failure.ts";
 
 export interface Attempt {
@@ -21,7 +22,8 @@ export interface Attempt {
   readonly signal: AbortSignal;
 }
 
-type BunSocket = Bun.Socket<undefined>;
+/** The descriptor is there, but not in the types; a version without it reads through the runtime alone. */
+type BunSocket = Bun.Socket<undefined> & { readonly fd?: number };
 /** The runtime's types know no other kind of chunk than a Buffer; `binaryType` makes them plain arrays all the same. */
 type Handlers = Bun.SocketHandler<undefined>;
 const PLAIN_ARRAYS = { binaryType: "uint8array" } as unknown as { readonly binaryType: "buffer" };
@@ -67,6 +69,7 @@ class SocketConnection implements Connection {
   #queue: Uint8Array[] = [];
   queued = 0;
   closed = false;
+  paused = false;
 
   constructor(socket: BunSocket, certificate: Uint8Array | null, drained: () => void) {
     this.#socket = socket;
@@ -106,10 +109,12 @@ class SocketConnection implements Connection {
   }
 
   pause(): void {
+    this.paused = true;
     if (!this.closed) this.#socket.pause();
   }
 
   resume(): void {
+    this.paused = false;
     if (!this.closed) this.#socket.resume();
   }
 
@@ -193,8 +198,11 @@ export function openSocket(attempt: Attempt, events: ConnectionEvents, clock: Cl
           socket.terminate();
         }
       },
-      data(_socket, chunk) {
-        if (state === "open" && connection !== null && !connection.closed) events.data(chunk);
+      data(socket, chunk) {
+        if (state !== "open" || connection === null || connection.closed) return;
+        events.data(chunk);
+        const { fd } = socket as BunSocket;
+        if (tls === null && fd !== undefined && fd >= 0) readOn(fd, connection, events);
       },
       drain() {
         connection?.drain();

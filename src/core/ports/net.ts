@@ -36,6 +36,13 @@ export interface DialOptions {
 export interface ConnectionEvents {
   /** The bytes are the callee's only until it returns. */
   data(chunk: Uint8Array): void;
+  /**
+   * Memory where the bytes that follow belong, null if that is not known yet. A connection that can will read
+   * straight into it and call `placed` instead of `data`.
+   */
+  space?(): Uint8Array | null;
+  /** So many bytes were read to the start of the last `space`. */
+  placed?(bytes: number): void;
   /** Once. `null`: the peer closed in order. */
   close(error: Error | null): void;
   /** Nothing is queued any more (see `Connection.queued`). */

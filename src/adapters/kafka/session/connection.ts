@@ -166,10 +166,23 @@ export class BrokerSession {
   }
 
   receive(chunk: Uint8Array, now: number): void {
+    this.#take(now, () => this.#framer.push(chunk));
+  }
+
+  /** Where the next bytes belong, null if that is not known yet; `placed` says how many were written there. */
+  get space(): Uint8Array | null {
+    return this.#state.at === "ended" ? null : this.#framer.space;
+  }
+
+  placed(bytes: number, now: number): void {
+    this.#take(now, () => this.#framer.placed(bytes));
+  }
+
+  #take(now: number, read: () => void): void {
     this.#now = now;
     if (this.#state.at === "ended") return;
     try {
-      this.#framer.push(chunk);
+      read();
     } catch (e) {
       this.#end(this.#unreadable(e));
     }

@@ -50,6 +50,24 @@ export class ResponseFramer {
     }
   }
 
+  /** Where the next bytes of the response belong; null: its size is not known yet. */
+  get space(): Uint8Array | null {
+    return this.#memory === null ? null : this.#memory.subarray(this.#filled);
+  }
+
+  /** So many bytes were written to the start of `space`. */
+  placed(bytes: number): void {
+    const memory = this.#memory!;
+    this.#filled += bytes;
+    if (this.#filled === memory.length) this.#complete(memory);
+  }
+
+  #complete(memory: Uint8Array): void {
+    this.#memory = null;
+    this.#sizeRead = 0;
+    this.#receiver.response(memory);
+  }
+
   #readSize(chunk: Uint8Array, at: number): number {
     while (this.#sizeRead < 4 && at < chunk.length) this.#size[this.#sizeRead++] = chunk[at++]!;
     if (this.#sizeRead < 4) return at;
@@ -64,12 +82,7 @@ export class ResponseFramer {
   #fill(memory: Uint8Array, chunk: Uint8Array, at: number): number {
     const take = Math.min(memory.length - this.#filled, chunk.length - at);
     memory.set(at === 0 && take === chunk.length ? chunk : chunk.subarray(at, at + take), this.#filled);
-    this.#filled += take;
-    if (this.#filled === memory.length) {
-      this.#memory = null;
-      this.#sizeRead = 0;
-      this.#receiver.response(memory);
-    }
+    this.placed(take);
     return at + take;
   }
 

@@ -39,6 +39,24 @@ describe("response framing", () => {
     }
   });
 
+  // Goal: bytes written to `space` count as if pushed. Method: every split of an answer between the two ways.
+  test("the rest of a response may be written to its place", () => {
+    const bytes = framed("abcdefgh", "next");
+    for (let pushed = 4; pushed < 12; pushed++) {
+      for (let placed = 1; placed <= 12 - pushed; placed++) {
+        const f = framer();
+        f.framer.push(bytes.subarray(0, pushed));
+        const { space } = f.framer;
+        expect(space?.length).toBe(12 - pushed);
+        space?.set(bytes.subarray(pushed, pushed + placed));
+        f.framer.placed(placed);
+        f.framer.push(bytes.subarray(pushed + placed));
+        expect(f.responses).toEqual(["abcdefgh", "next"]);
+      }
+    }
+    expect(framer().framer.space).toBeNull();
+  });
+
   test("chunks may be reused by their owner once pushed", () => {
     const f = framer();
     const chunk = framed("abcdefgh");
