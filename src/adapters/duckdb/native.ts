@@ -31,7 +31,8 @@ const SYMBOLS = {
   snappyLength: "_ZN13duckdb_snappy21GetUncompressedLengthEPKcmPm",
   snappyEncode: "_ZN13duckdb_snappy11RawCompressEPKcmPcPm",
   zstdCreateCCtx: "_ZN11duckdb_zstd15ZSTD_createCCtxEv",
-  zstdCompress: "_ZN11duckdb_zstd17ZSTD_compressCCtxEPNS_11ZSTD_CCtx_sEPvmPKvmi",
+  zstdCompress: "_ZN11duckdb_zstd14ZSTD_compress2EPNS_11ZSTD_CCtx_sEPvmPKvm",
+  zstdSet: "_ZN11duckdb_zstd22ZSTD_CCtx_setParameterEPNS_11ZSTD_CCtx_sENS_15ZSTD_cParameterEi",
   zstdBound: "_ZN11duckdb_zstd18ZSTD_compressBoundEm",
   zstdCreateDCtx: "_ZN11duckdb_zstd15ZSTD_createDCtxEv",
   zstdDecompress: "_ZN11duckdb_zstd19ZSTD_decompressDCtxEPNS_11ZSTD_DCtx_sEPvmPKvm",
@@ -132,10 +133,20 @@ const TOO_SMALL = -70;
 const BELIEVED_RATIO = 64;
 const FIRST_GUESS_BYTES = 1 << 17;
 
+/** ZSTD_cParameter of zstd.h. */
+const LEVEL = 100;
+const HASH_LOG = 102;
+/**
+ * 2^13 entries of 4 bytes fit a core's first cache; level 1 would take twice that for a page. Measured on pages of
+ * 1 MiB: JSON events 5 % less CPU at the same size, source code 5 % less for 2.5 % more bytes.
+ */
+const LEVEL_1_HASH_LOG = 13;
+
 function loadZstd(path: string): Zstd {
   const lib = dlopen(path, {
     [SYMBOLS.zstdCreateCCtx]: { args: [], returns: P },
-    [SYMBOLS.zstdCompress]: { args: [P, P, SIZE, P, SIZE, I32], returns: SIGNED },
+    [SYMBOLS.zstdCompress]: { args: [P, P, SIZE, P, SIZE], returns: SIGNED },
+    [SYMBOLS.zstdSet]: { args: [P, I32, I32], returns: SIGNED },
     [SYMBOLS.zstdCreateDCtx]: { args: [], returns: P },
     [SYMBOLS.zstdDecompress]: { args: [P, P, SIZE, P, SIZE], returns: SIGNED },
     [SYMBOLS.zstdContentSize]: { args: [P, SIZE], returns: SIGNED },
@@ -148,6 +159,15 @@ function loadZstd(path: string): Zstd {
   const cctx = Number(lib[SYMBOLS.zstdCreateCCtx]!());
   const dctx = Number(lib[SYMBOLS.zstdCreateDCtx]!());
   if (cctx === 0 || dctx === 0) throw new Failure("internal.bug", "zstd: no memory for a context");
+  let current = Number.NaN;
+  const useLevel = (level: number) => {
+    if (level === current) return;
+    const set = lib[SYMBOLS.zstdSet]!;
+    // 0: what the level says.
+    const done = [set(cctx, LEVEL, level), set(cctx, HASH_LOG, level === 1 ? LEVEL_1_HASH_LOG : 0)];
+    if (done.some((code) => Number(code) < 0)) throw new Failure("internal.bug", `zstd: no level ${level}`);
+    current = level;
+  };
   return {
     zstd(src, start, end, out) {
       const n = end - start;
@@ -170,7 +190,8 @@ function loadZstd(path: string): Zstd {
       }
     },
     zstdCompress(src, dst, level) {
-      const n = Number(compress(cctx, address(dst, 0), dst.length, address(src, 0), src.length, level));
+      useLevel(level);
+      const n = Number(compress(cctx, address(dst, 0), dst.length, address(src, 0), src.length));
       if (n < 0) throw new Failure("internal.bug", `zstd: compression failed with error ${-n}`);
       return n;
     },
