@@ -3,8 +3,13 @@ import { libduckdbPath, loadRuntime } from "./adapters/duckdb/embedded.ts";
 import { loadNative } from "./adapters/duckdb/native.ts";
 import { createFrameDecoder } from "./adapters/kafka/wire/records/frame-decoder.ts";
 import type { LaneInit } from "./adapters/lanes/worker-host.ts";
+import { createNet } from "./adapters/net/net.ts";
 import { ParquetWriter } from "./adapters/parquet/writer.ts";
+import { PostgresWriter } from "./adapters/postgres/writer.ts";
+import { systemChance } from "./adapters/system/chance.ts";
 import { systemClock } from "./adapters/system/clock.ts";
+import { systemSaslCrypto } from "./adapters/system/sasl-crypto.ts";
+import { crashHook } from "./commands/crash-hook.ts";
 import type { LaneConfig, LaneSink } from "./commands/lane-config.ts";
 import { openLaneStore } from "./commands/lane-store.ts";
 import type { Codecs } from "./core/compression/codec.ts";
@@ -48,6 +53,17 @@ function rawWriter(sink: LaneSink, instance: string, codecs: Codecs): RawWriter 
     case "parquet": {
       const store = openLaneStore(sink.store, instance);
       return new ParquetWriter(sink.writer, { store, codecs, clock: systemClock });
+    }
+    case "postgres": {
+      const hook = crashHook(sink.crashAt);
+      return new PostgresWriter(sink.writer, {
+        net: createNet(systemClock),
+        clock: systemClock,
+        crypto: systemSaslCrypto,
+        chance: systemChance,
+        writer: instance,
+        ...(hook === null ? {} : { hook }),
+      });
     }
   }
 }

@@ -9,6 +9,7 @@ import { Failure } from "../core/failure/failure.ts";
 import { kafkaSourceSpec } from "./kafka/spec.ts";
 import { MAX_PARTS, s3Spec } from "./object-store/s3-spec.ts";
 import { parquetSinkSpec } from "./parquet/spec.ts";
+import { postgresSinkSpec } from "./postgres/spec.ts";
 
 /** The Parquet sink knows no store and the store knows no sink: here they meet. */
 const parquetOnStores = parquetSinkSpec
@@ -36,7 +37,9 @@ const parquetOnStores = parquetSinkSpec
 
 export type KafkaSource = z.output<typeof kafkaSourceSpec>;
 /** A sink's options with the name of its adapter, by which they are told apart. */
-export type Sink = { readonly type: "parquet" } & z.output<typeof parquetOnStores>;
+export type Sink =
+  | ({ readonly type: "parquet" } & z.output<typeof parquetOnStores>)
+  | ({ readonly type: "postgres" } & z.output<typeof postgresSinkSpec>);
 
 const ADAPTERS: readonly AdapterSpec[] = [
   { kind: "source", name: "kafka", about: "topics of an Apache Kafka cluster", spec: kafkaSourceSpec },
@@ -45,6 +48,12 @@ const ADAPTERS: readonly AdapterSpec[] = [
     name: "parquet",
     about: "Parquet files in a folder of this machine or in an S3-compatible store",
     spec: parquetOnStores,
+  },
+  {
+    kind: "sink",
+    name: "postgres",
+    about: "a table of a PostgreSQL database",
+    spec: postgresSinkSpec,
   },
 ];
 

@@ -5,9 +5,10 @@ import { formatBytes } from "../core/config/option-types.ts";
 import { Failure } from "../core/failure/failure.ts";
 import type { Range } from "../core/ports/coverage.ts";
 import { type Cli, outJson } from "./cli.ts";
-import { loadConfig } from "./config-file.ts";
+import { loadConfig, type ResolvedConfig, resolveSecrets } from "./config-file.ts";
 import { coverageFoldersIn, readCoverage } from "./coverage-reader.ts";
 import { type CoverageSummary, type StreamSummary, summarizeCoverage } from "./coverage-summary.ts";
+import { readPostgresCoverage } from "./postgres-coverage-reader.ts";
 import { printable, styled } from "./style.ts";
 import { renderTable } from "./table.ts";
 
@@ -18,11 +19,7 @@ export interface InspectCoverageOptions {
 }
 
 export async function runInspectCoverage(options: InspectCoverageOptions, cli: Cli): Promise<number> {
-  const places: Place[] = [];
-  for (const folder of await foldersOf(options)) {
-    const state = await readCoverage(folder);
-    if (state !== null) places.push({ place: folder, ...summarizeCoverage(state) });
-  }
+  const places = await placesOf(options, cli);
   if (options.json) outJson(cli, { places });
   else if (places.length === 0) cli.out("nothing has landed there yet\n");
   else cli.out(places.map((p) => placeText(p, places.length > 1, cli.outColour)).join("\n"));
@@ -30,21 +27,37 @@ export async function runInspectCoverage(options: InspectCoverageOptions, cli: C
 }
 
 interface Place extends CoverageSummary {
-  /** Folder of the coverage state. */
+  /** Folder or schema of the coverage state. */
   readonly place: string;
 }
 
-async function foldersOf({ path, config }: InspectCoverageOptions): Promise<string[]> {
-  if (path !== undefined && config === undefined) return coverageFoldersIn(rootOf(path));
+async function placesOf({ path, config }: InspectCoverageOptions, cli: Cli): Promise<Place[]> {
+  if (path !== undefined && config === undefined) return inFolders(await coverageFoldersIn(rootOf(path)));
   if (config !== undefined && path === undefined) {
-    const { pipeline, sink } = await loadConfig(config);
-    return [coverageFolderOf(rootOf(sink.path), pipeline.name, sink.name)];
+    const loaded = await loadConfig(config);
+    const { pipeline, sink } = loaded;
+    if (sink.type === "postgres") return inDatabase(await resolveSecrets(loaded, cli.environment));
+    return inFolders([coverageFolderOf(rootOf(sink.path), pipeline.name, sink.name)]);
   }
   const what =
     path === undefined
       ? "what to look at is missing: -c FILE or the folder of a sink"
       : "-c FILE and the folder of a sink cannot both be given";
   throw new Failure("cli.usage", what, { at: "twg inspect coverage" });
+}
+
+async function inFolders(folders: readonly string[]): Promise<Place[]> {
+  const places: Place[] = [];
+  for (const folder of folders) {
+    const state = await readCoverage(folder);
+    if (state !== null) places.push({ place: folder, ...summarizeCoverage(state) });
+  }
+  return places;
+}
+
+async function inDatabase(config: ResolvedConfig): Promise<Place[]> {
+  const found = await readPostgresCoverage(config);
+  return found === null ? [] : [{ place: found.place, ...summarizeCoverage(found.state) }];
 }
 
 function placeText(place: Place, named: boolean, colour: boolean): string {
@@ -69,7 +82,8 @@ function textOf(summary: CoverageSummary, colour: boolean): string {
     s.holes.length === 0 ? "none" : { text: spansText(s.holes), style: "yellow" as const },
     lostCell(s),
   ]);
-  const files = `${summary.files} files, ${summary.rows} rows, ${formatBytes(summary.bytes)}`;
+  const counted = summary.files === 0 ? "" : `${summary.files} files, `;
+  const files = `${counted}${summary.rows} rows, ${formatBytes(summary.bytes)}`;
   const open = summary.openIntents === 0 ? "" : `; ${summary.openIntents} files being published`;
   return `${renderTable(columns, rows, colour)}${files}${open}\n`;
 }

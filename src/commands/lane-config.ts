@@ -1,5 +1,6 @@
 /** What a lane's thread is told at its start; plain data, since it crosses a thread. */
 import type { ParquetWriterOptions } from "../adapters/parquet/writer.ts";
+import type { PostgresWriterOptions } from "../adapters/postgres/writer.ts";
 import type { LaneStore } from "./lane-store.ts";
 
 interface ParquetLaneSink {
@@ -10,7 +11,16 @@ interface ParquetLaneSink {
   readonly writer: ParquetWriterOptions;
 }
 
-export type LaneSink = ParquetLaneSink;
+interface PostgresLaneSink {
+  readonly kind: "postgres";
+  readonly rollBytes: number;
+  readonly rollIntervalMs: number;
+  readonly writer: PostgresWriterOptions;
+  /** See `crashHook`; null outside of tests. */
+  readonly crashAt: string | null;
+}
+
+export type LaneSink = ParquetLaneSink | PostgresLaneSink;
 
 export interface LaneConfig {
   readonly instance: string;

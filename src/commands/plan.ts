@@ -48,6 +48,10 @@ function memoryText({ pipeline }: PipelineConfig): string {
 }
 
 function rawText({ sink }: PipelineConfig): string {
+  if (sink.type === "postgres") {
+    const when = `at ${formatBytes(sink.commit_bytes)} or after ${formatMs(sink.commit_interval_ms)}`;
+    return `rows of ${sink.table} by COPY; each lane commits ${when}`;
+  }
   const size = formatBytes(sink.roll_bytes);
   const codec =
     sink.compression === "none" ? "uncompressed" : `${sink.compression} level ${sink.compression_level}`;
@@ -56,22 +60,29 @@ function rawText({ sink }: PipelineConfig): string {
 }
 
 function coverageText({ pipeline, sink }: PipelineConfig): string {
+  const kept = "losing this machine's state_dir loses nothing";
+  if (sink.type === "postgres") {
+    return (
+      `in the schema ${sink.state_schema} of the same database: rows and the record of what they hold ` +
+      `become durable in one commit, and ${kept}`
+    );
+  }
   const folder = resolve(coverageFolderOf(rootOf(sink.path), pipeline.name, sink.name));
-  return (
-    `in ${folder}, beside the files: whoever has the files has the record of what they hold, ` +
-    "and losing this machine's state_dir loses nothing"
-  );
+  return `in ${folder}, beside the files: whoever has the files has the record of what they hold, and ${kept}`;
 }
 
-function deliveryText({ source }: PipelineConfig): string {
+function deliveryText({ source, sink }: PipelineConfig): string {
   const acknowledged =
     source.group === undefined
       ? "no offsets are committed"
       : `offsets are committed to group ${source.group} last`;
-  return (
-    "two-phase, every record exactly once: a file is durable under a temporary name, its intent is recorded, " +
-    `it is renamed, its positions are covered; ${acknowledged}`
-  );
+  const how =
+    sink.type === "postgres"
+      ? "transactional, every record exactly once: rows, receipt and positions are one transaction, an answer to " +
+        "COMMIT that is lost is settled by the receipt"
+      : "two-phase, every record exactly once: a file is durable under a temporary name, its intent is recorded, " +
+        "it is renamed, its positions are covered";
+  return `${how}; ${acknowledged}`;
 }
 
 function httpText({ observability }: PipelineConfig): string {

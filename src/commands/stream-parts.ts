@@ -20,6 +20,7 @@ import type { Observer } from "../core/ports/observer.ts";
 import type { ResolvedConfig } from "./config-file.ts";
 import type { LaneConfig, LaneSink } from "./lane-config.ts";
 import { parquetParts } from "./parquet-parts.ts";
+import { postgresParts } from "./postgres-parts.ts";
 import { HEARTBEAT_MS, type PointHook, type SinkContext, type SinkParts } from "./sink-parts.ts";
 import { VERSION } from "./version.ts";
 
@@ -140,6 +141,8 @@ function sinkParts(config: ResolvedConfig, context: SinkContext): SinkParts {
   switch (sink.type) {
     case "parquet":
       return parquetParts(config, sink, context);
+    case "postgres":
+      return postgresParts(config, sink, context);
   }
 }
 

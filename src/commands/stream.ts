@@ -1,14 +1,11 @@
 /** `twg stream`: runs a pipeline until it is stopped, and turns signals into its life. */
 import { join } from "node:path";
-import { LOCAL_WRITE_POINTS } from "../adapters/coverage/local.ts";
 import { systemClock } from "../adapters/system/clock.ts";
 import { descriptorWrite, QueuedLines } from "../adapters/telemetry/line-writer.ts";
 import { Logger } from "../adapters/telemetry/logger.ts";
 import { createTelemetry, type Telemetry } from "../adapters/telemetry/telemetry.ts";
 import { LISTEN_OFF } from "../core/config/sections.ts";
-import { SETTLE_POINTS } from "../core/coverage/settle.ts";
-import { CRASH_POINTS } from "../core/delivery/crash-points.ts";
-import { asFailure, Failure, toWire } from "../core/failure/failure.ts";
+import { asFailure, type Failure, toWire } from "../core/failure/failure.ts";
 import type { Runner } from "../core/pipeline/runner.ts";
 import type { Cli, StreamOptions } from "./cli.ts";
 import {
@@ -18,8 +15,8 @@ import {
   type ResolvedConfig,
   resolveSecrets,
 } from "./config-file.ts";
+import { crashHook } from "./crash-hook.ts";
 import { exitCodeOf } from "./exit-code.ts";
-import type { PointHook } from "./sink-parts.ts";
 import { buildStream, lanesOf } from "./stream-parts.ts";
 import { VERSION } from "./version.ts";
 
@@ -59,7 +56,7 @@ async function runPipeline(
   const { observer } = telemetry;
   let code = 0;
   try {
-    const stream = buildStream(resolved, options, observer, crashHook(cli.environment.TWG_CRASH_AT));
+    const stream = buildStream(resolved, options, observer, crashHook(cli.environment.TWG_CRASH_AT ?? null));
     life.runner = stream.runner;
     telemetry.watchBudget(stream.budget);
     await stream.prepare();
@@ -124,7 +121,7 @@ function telemetryOf(
     },
     fatalMs: pipeline.stall_ms,
     onFatalStall,
-    rollMs: sink.roll_interval_ms,
+    rollMs: sink.type === "postgres" ? sink.commit_interval_ms : sink.roll_interval_ms,
   });
 }
 
@@ -167,24 +164,4 @@ async function reread(
   } catch (e) {
     observer.emit({ e: "failure", scope: "secrets", failure: toWire(asFailure(e)) });
   }
-}
-
-/**
- * `TWG_CRASH_AT=point:n` ends the process with SIGKILL when it passes a point of delivery, of settling what a former
- * owner left, or of a write of the coverage object for the n-th time: a
- * test's way to be killed exactly there.
- */
-function crashHook(plan: string | undefined): PointHook | null {
-  if (plan === undefined || plan === "") return null;
-  const [point, times = "1"] = plan.split(":");
-  const known: readonly string[] = [...CRASH_POINTS, ...SETTLE_POINTS, ...LOCAL_WRITE_POINTS];
-  if (!known.some((p) => p === point)) {
-    throw new Failure("config.invalid", `TWG_CRASH_AT names ${point}`, {
-      hint: `Known points: ${known.join(", ")}`,
-    });
-  }
-  let left = Number(times);
-  return (passed) => {
-    if (passed === point && --left === 0) process.kill(process.pid, "SIGKILL");
-  };
 }

@@ -22,14 +22,7 @@ export const LATER_OPTIONS: ReadonlyMap<string, string> = new Map([
 ]);
 
 export const LATER_SOURCES: readonly string[] = ["pulsar", "files", "flight", "arrow_ipc", "delta_sharing"];
-export const LATER_SINKS: readonly string[] = [
-  "iceberg",
-  "postgres",
-  "flight",
-  "arrow_ipc",
-  "zerobus",
-  "delta",
-];
+export const LATER_SINKS: readonly string[] = ["iceberg", "flight", "arrow_ipc", "zerobus", "delta"];
 
 /** Values of `receives` and `role` that need decoded lanes or a second sink. */
 export const LATER_RECEIVES =

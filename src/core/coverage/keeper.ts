@@ -30,12 +30,12 @@ import {
   intend,
   lease,
   leave,
-  ownerText,
   recordLost,
   rememberOrigins,
   rememberTopic,
 } from "./changes.ts";
 import { IndexSegments } from "./index-segments.ts";
+import { judgeOwners } from "./judge.ts";
 import { passes } from "./outage.ts";
 import { normalRanges, type Ranges } from "./ranges.ts";
 import { type Hook, settleIntent } from "./settle.ts";
@@ -193,43 +193,26 @@ export class CoverageKeeper implements CoverageStore {
 
   // ---- who else is there
 
-  /** Owners that are surely gone, with the beat at which that was found. Throws coverage.owned for a living one. */
-  async #judge(): Promise<ReadonlyMap<string, number>> {
-    const gone = new Map<string, number>();
-    for (const o of this.state.owners) {
-      if (o.instance === this.#o.instance) continue;
-      const life = this.#p.host.isAlive(o.host);
-      if (life === "alive") throw this.#owns(o);
-      if (life === "unknown") await this.#waitForBeat(o);
-      gone.set(o.instance, o.beat);
-    }
-    return gone;
+  #judge(): Promise<ReadonlyMap<string, number>> {
+    const judge = {
+      instance: this.#o.instance,
+      host: this.#p.host,
+      clock: this.#p.clock,
+      leaseMs: this.#o.leaseMs,
+      place: this.#p.versions.place,
+      signal: this.#life.signal,
+      owners: async () => {
+        await this.#queue.reload();
+        return this.state.owners;
+      },
+      waiting: this.#p.waiting,
+    };
+    return judgeOwners(judge, this.state.owners);
   }
 
   #surelyDead(): ReadonlyMap<string, number> {
     const dead = this.state.owners.filter((o) => this.#p.host.isAlive(o.host) === "dead");
     return new Map(dead.map((o) => [o.instance, o.beat]));
-  }
-
-  /** Only our own clock counts: an owner that writes nothing for the whole lease has lost it. */
-  async #waitForBeat(o: Owner): Promise<void> {
-    const { leaseMs } = this.#o;
-    this.#p.waiting?.(ownerText(o), leaseMs);
-    const until = this.#p.clock.monotonic() + leaseMs;
-    for (let left = leaseMs; left > 0; left = until - this.#p.clock.monotonic()) {
-      await sleep(this.#p.clock, Math.min(1000, leaseMs / 4, left), this.#life.signal);
-      await this.#queue.reload();
-      const found = this.state.owners.find((x) => x.instance === o.instance);
-      if (found === undefined) return;
-      if (found.beat !== o.beat) throw this.#owns(found);
-    }
-  }
-
-  #owns(o: Owner): Failure {
-    return new Failure("coverage.owned", `another process works on this sink: ${ownerText(o)}`, {
-      at: this.#p.versions.place,
-      hint: "Stop it first, or give this pipeline another name or path",
-    });
   }
 
   // ---- what former owners left

@@ -13,6 +13,9 @@ export const CRASH_POINTS = [
   "after_acknowledge",
 ] as const;
 
-export type CrashPoint = (typeof CRASH_POINTS)[number];
+/** Those within the transaction of a sink that commits by itself; they are passed in its lanes. */
+export const TRANSACTION_POINTS = ["copy_begun", "rows_copied", "before_commit", "commit_answered"] as const;
+
+export type CrashPoint = (typeof CRASH_POINTS | typeof TRANSACTION_POINTS)[number];
 
 export type CrashHook = (point: CrashPoint) => void | Promise<void>;

@@ -1,9 +1,9 @@
 /**
- * SCRAM (RFC 5802) with SHA-256 or SHA-512 (RFC 7677), client side, without channel binding.
+ * SCRAM (RFC 5802) with SHA-256 or SHA-512 (RFC 7677), client side, with channel binding where the caller has one.
  *
- *   C: n,,n=<user>,r=<client nonce>
+ *   C: n,,n=<user>,r=<client nonce>                  (with binding: p=<its name>,,n=... and "-PLUS" mechanisms)
  *   S: r=<client nonce><server nonce>,s=<base64 salt>,i=<iterations>
- *   C: c=biws,r=<the server's whole r>,p=<base64 proof>
+ *   C: c=<base64 of "n,," or of "p=...,," and the binding's bytes>,r=<the server's whole r>,p=<base64 proof>
  *   S: v=<base64 server signature>   or   e=<error>
  *
  * The user name is escaped, the password is not: it only goes through PBKDF2. Names and passwords are taken as
@@ -21,6 +21,17 @@ const NONCE_BYTES = 24;
 const MAX_MESSAGE_BYTES = 4096;
 const MAX_SALT_BYTES = 1024;
 const HASH_BYTES: Record<SaslHash, number> = { sha256: 32, sha512: 64 };
+
+/**
+ * What ties the login to the TLS connection under it (RFC 5802 section 6, RFC 5929), so that nobody in the middle can
+ * pass it on. `header` is "p=<name>,,"; "y,," says that we could and the server does not offer it; "n,,": we cannot.
+ */
+export interface ChannelBinding {
+  readonly header: string;
+  readonly data: Uint8Array;
+}
+
+const NO_BINDING: ChannelBinding = { header: "n,,", data: new Uint8Array(0) };
 
 type State =
   | { readonly at: "start" }
@@ -111,6 +122,7 @@ export function scram(
   credentials: Credentials,
   crypto: SaslCrypto,
   chance: Chance,
+  binding: ChannelBinding = NO_BINDING,
 ): SaslMachine {
   let state: State = { at: "start" };
 
@@ -119,14 +131,15 @@ export function scram(
     const user = credentials.username.replaceAll("=", "=3D").replaceAll(",", "=2C");
     const bare = `n=${user},r=${nonce}`;
     state = { at: "first", nonce, bare };
-    return { kind: "send", message: utf8.encode(`n,,${bare}`) };
+    return { kind: "send", message: utf8.encode(binding.header + bare) };
   }
 
   function clientFinal(nonce: string, bare: string, message: Uint8Array): SaslStep {
     const server = parseServerFirst(message, nonce);
     const password = utf8.encode(credentials.password);
     const salted = crypto.pbkdf2(hash, password, server.salt, server.iterations, HASH_BYTES[hash]);
-    const withoutProof = `c=biws,r=${server.nonce}`;
+    const bound = toBase64(new Uint8Array([...utf8.encode(binding.header), ...binding.data]));
+    const withoutProof = `c=${bound},r=${server.nonce}`;
     const auth = utf8.encode(`${bare},${new TextDecoder().decode(message)},${withoutProof}`);
     const clientKey = crypto.hmac(hash, salted, utf8.encode("Client Key"));
     const signature = crypto.hmac(hash, crypto.hash(hash, clientKey), auth);
@@ -162,5 +175,6 @@ export function scram(
     );
   }
 
-  return { mechanism: hash === "sha256" ? "SCRAM-SHA-256" : "SCRAM-SHA-512", step };
+  const plus = binding.header.startsWith("p=") ? "-PLUS" : "";
+  return { mechanism: `${hash === "sha256" ? "SCRAM-SHA-256" : "SCRAM-SHA-512"}${plus}`, step };
 }

@@ -287,7 +287,7 @@ describe("one fault, one problem", () => {
   test.each([
     ["source", "kafka", "pulsar"],
     ["sink", "parquet", "iceberg"],
-    ["sink", "parquet", "postgres"],
+    ["sink", "parquet", "iceberg"],
   ])("%s %s becoming %s is known but not in this version", (_, from, to) => {
     expect(only(GOOD.replace(`type = "${from}"`, `type = "${to}"`)).code).toBe("config.not_in_this_version");
   });

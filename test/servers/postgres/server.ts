@@ -169,10 +169,10 @@ fsync = off
     at("data/pg_hba.conf"),
     `local all all scram-sha-256
 hostssl certonly all 127.0.0.1/32 scram-sha-256 clientcert=verify-ca
-hostssl tlsonly all 127.0.0.1/32 scram-sha-256
+hostnossl tlsonly,certonly all 127.0.0.1/32 reject
 host all md5user 127.0.0.1/32 md5
 host all plainuser 127.0.0.1/32 password
-host twg,postgres all 127.0.0.1/32 scram-sha-256
+host all all 127.0.0.1/32 scram-sha-256
 `,
   );
 }

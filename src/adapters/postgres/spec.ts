@@ -1,0 +1,131 @@
+/** `[[sink]] type = "postgres"`: every option of the Postgres sink, declared once. */
+import * as z from "zod";
+import { byteSize, durationMs, KIB, MIB, pemText, secretString } from "../../core/config/option-types.ts";
+import { DEFAULT_METADATA_PREFIX, METADATA_PREFIX_PATTERN } from "../../core/records/metadata-columns.ts";
+import { SSL_MODES } from "./settings.ts";
+import { nameProblem, parseTableName } from "./table/names.ts";
+
+const tls = z
+  .strictObject({
+    ca: pemText()
+      .optional()
+      .describe("Certificates of the authorities that may have signed the server's certificate, PEM.")
+      .meta({
+        examples: [{ file: "/etc/twg/pg-ca.crt" }],
+        why: "Without it: the authorities that the system trusts.",
+      }),
+    cert: pemText()
+      .optional()
+      .describe("Our certificate with its chain, PEM, for servers that ask for one.")
+      .meta({ examples: [{ file: "/etc/twg/pg-client.crt" }] }),
+    key: pemText()
+      .optional()
+      .describe("Private key of `cert`, PEM.")
+      .meta({ examples: [{ secret: "pg-client-key" }] }),
+    server_name: z
+      .string()
+      .min(1)
+      .max(253)
+      .optional()
+      .describe("Name that the server's certificate must hold, where it is not the host of the url.")
+      .meta({ examples: ["db.internal"] }),
+  })
+  .superRefine((o, ctx) => {
+    if ((o.cert === undefined) === (o.key === undefined)) return;
+    ctx.addIssue({
+      code: "custom",
+      path: [o.cert === undefined ? "cert" : "key"],
+      message: "`cert` and `key` go together",
+      params: { code: "config.conflict", allowed: "both `cert` and `key`, or neither" },
+    });
+  });
+
+export const postgresSinkSpec = z.strictObject({
+  url: secretString()
+    .describe(
+      "Where and as whom: `postgres://user:password@host:5432/database`, special characters as %XX. Several hosts, with commas, are tried in turn for the one that takes writes.",
+    )
+    .meta({ examples: [{ secret: "warehouse-url" }] }),
+  sslmode: z
+    .enum(SSL_MODES)
+    .default("verify-full")
+    .describe(
+      "What TLS must prove. verify-full: who the server is. verify-ca: only that its authority is ours. require: encrypted, but to anybody who stands in between. prefer: the same, and in plain text where the server or somebody in between says so. disable: plain text. A `?sslmode=` in the url must agree.",
+    )
+    .meta({ examples: ["verify-full"], why: "The only one that keeps records and password from others." }),
+  channel_binding: z
+    .enum(["prefer", "require", "disable"])
+    .default("prefer")
+    .describe(
+      "Whether the login is tied to the TLS connection (SCRAM-SHA-256-PLUS), so that nobody can pass it on. `require` refuses servers and poolers that cannot.",
+    )
+    .meta({ why: "Taken wherever it is offered." }),
+  tls: tls.optional().describe("Certificates for TLS."),
+  table: z
+    .string()
+    .superRefine((text, ctx) => {
+      const parsed = parseTableName(text);
+      if (typeof parsed !== "string") return;
+      ctx.addIssue({ code: "custom", message: parsed, params: { code: "config.range" } });
+    })
+    .describe(
+      "Table of the records, `schema.table`. Names are taken as they are written, never folded; a part that holds a dot stands in double quotes.",
+    )
+    .meta({
+      allowed: "`schema.table` or `table` (in public), each name 1 to 63 bytes",
+      examples: ["raw.orders"],
+    }),
+  create: z
+    .boolean()
+    .default(false)
+    .describe("Create the table where it is missing. One that is there is compared, never changed.")
+    .meta({ why: "Who owns the schema says so." }),
+  state_schema: z
+    .string()
+    .superRefine((text, ctx) => {
+      const problem = nameProblem(text);
+      if (problem !== null)
+        ctx.addIssue({ code: "custom", message: problem, params: { code: "config.range" } });
+    })
+    .default("twg")
+    .describe(
+      "Schema of the tables that say what of each stream has landed. Created where it is missing. Fixed once data was written.",
+    )
+    .meta({ allowed: "a name of 1 to 63 bytes", examples: ["twg"] }),
+  commit_bytes: byteSize({ min: 64 * KIB, max: 1024 * MIB })
+    .default(16 * MIB)
+    .describe(
+      "A transaction is committed when it holds so much. Each lane keeps its rows in memory until then, to send them again should the server go away.",
+    )
+    .meta({
+      unit: "bytes",
+      examples: ["16MiB"],
+      why: "Some 30,000 records of 250 B: a commit's cost no longer shows.",
+    }),
+  commit_interval_ms: durationMs({ min: 50, max: 3_600_000 })
+    .default(1000)
+    .describe("Rows are committed and acknowledged at the latest after this time.")
+    .meta({ unit: "ms", examples: ["1s"], why: "Fresh, and short transactions let the server vacuum." }),
+  metadata_prefix: z
+    .string()
+    .regex(METADATA_PREFIX_PATTERN)
+    .default(DEFAULT_METADATA_PREFIX)
+    .describe("Prefix of the column names. Fixed once the table exists.")
+    .meta({ allowed: "1 to 32 of a-z, 0-9 and '_', not beginning with a digit" }),
+  connect_timeout_ms: durationMs({ min: 100, max: 600_000 })
+    .default(10_000)
+    .describe("Longest for a connection with its login; at the start, for a server that is not up yet.")
+    .meta({ unit: "ms", examples: ["10s"] }),
+  answer_timeout_ms: durationMs({ min: 1000, max: 3_600_000 })
+    .default(60_000)
+    .describe(
+      "Longest that the server may take for an answer, or to take rows, before the connection is given up.",
+    )
+    .meta({ unit: "ms", examples: ["60s"], why: "A checkpoint on slow disks takes tens of seconds." }),
+  lock_timeout_ms: durationMs({ min: 100, max: 600_000 })
+    .default(10_000)
+    .describe("Longest wait for a lock that another session holds, before the transaction is begun anew.")
+    .meta({ unit: "ms", examples: ["10s"] }),
+});
+
+export type PostgresSinkOptions = z.output<typeof postgresSinkSpec>;

@@ -1,0 +1,217 @@
+/**
+ * The end of a sink's transaction: rows are in it already; here the right to write is proven and the positions become
+ * covered, all in the same COMMIT.
+ *
+ *   1. lock the rows of the set's streams (in the order of their names, so that two of us never wait for each other)
+ *   2. under the lock: is every generation still the one we claimed, and is nothing of the spans covered yet
+ *   3. coverage, receipt, COMMIT
+ *
+ * COMMIT is sent only after the answer to 2. So whoever gets the lock later knows that this transaction has ended,
+ * and its receipt tells how: that settles a COMMIT whose answer was lost.
+ */
+import { normalRanges, unionRanges } from "../../../core/coverage/ranges.ts";
+import { asFailure, Failure } from "../../../core/failure/failure.ts";
+import type { Authority, Range } from "../../../core/ports/coverage.ts";
+import type { SetRefusal } from "../../../core/ports/lane-parts.ts";
+import type { Span, StreamKey } from "../../../core/records/stream.ts";
+import type { PgConnection } from "../client.ts";
+import type { SinkKey, StateNames } from "./tables.ts";
+
+export interface SetToCommit {
+  readonly id: string;
+  /** Whoever writes: one receipt is kept for each. */
+  readonly writer: string;
+  readonly spans: readonly Span[];
+  readonly authorities: readonly Authority[];
+  readonly rows: number;
+  readonly bytes: number;
+  /** Rows and bytes by stream. */
+  readonly byStream: ReadonlyMap<StreamKey, { readonly rows: number; readonly bytes: number }>;
+}
+
+/** How a transaction begins: what a role or a database has set otherwise does not reach into it. */
+export function beginStatements(lockTimeoutMs: number, statementTimeoutMs: number): string {
+  return [
+    "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
+    // A commit that was told is on disk, whatever the default is.
+    "SET LOCAL synchronous_commit = on",
+    `SET LOCAL lock_timeout = ${Math.round(lockTimeoutMs)}`,
+    `SET LOCAL statement_timeout = ${Math.round(statementTimeoutMs)}`,
+    `SET LOCAL idle_in_transaction_session_timeout = ${Math.round(lockTimeoutMs + statementTimeoutMs)}`,
+  ].join(";");
+}
+
+/** Thrown when the answer to a COMMIT did not come: the set may be durable or not. */
+export class UnknownCommit extends Failure {}
+
+interface Locked {
+  readonly generations: ReadonlyMap<StreamKey, bigint>;
+  readonly covered: ReadonlyMap<StreamKey, readonly Range[]>;
+}
+
+const streamsOf = (spans: readonly Span[]): string =>
+  JSON.stringify([...new Set(spans.map((s) => s.stream))]);
+
+/** Locks the streams and reads what touches the spans. Within a transaction. */
+async function lockStreams(
+  connection: PgConnection,
+  names: StateNames,
+  key: SinkKey,
+  spans: readonly Span[],
+): Promise<Locked> {
+  const [locked, touching] = await connection.pipeline([
+    {
+      sql: `SELECT stream, generation::text FROM ${names.table("stream")}
+             WHERE pipeline = $1 AND sink = $2 AND stream IN (SELECT jsonb_array_elements_text($3::jsonb))
+             ORDER BY stream FOR UPDATE`,
+      parameters: [key.pipeline, key.sink, streamsOf(spans)],
+    },
+    {
+      // A statement of its own: it sees what was committed while the lock was waited for.
+      sql: `SELECT DISTINCT c.stream, c.first::text, c.next::text FROM ${names.table("coverage")} c
+              JOIN jsonb_to_recordset($3::jsonb) AS s(stream text, first bigint, next bigint)
+                ON s.stream = c.stream AND c.first <= s.next AND c.next >= s.first
+             WHERE c.pipeline = $1 AND c.sink = $2`,
+      parameters: [key.pipeline, key.sink, rangesJson(spans.map((s) => [s.stream, s]))],
+    },
+  ]);
+  const generations = new Map((locked?.rows ?? []).map(([stream, g]) => [stream ?? "", BigInt(g ?? -1)]));
+  const covered = new Map<StreamKey, Range[]>();
+  for (const [stream, first, next] of touching?.rows ?? []) {
+    const ranges = covered.get(stream ?? "") ?? [];
+    ranges.push({ from: BigInt(first ?? 0), next: BigInt(next ?? 0) });
+    covered.set(stream ?? "", ranges);
+  }
+  return { generations, covered };
+}
+
+function rangesJson(ranges: readonly (readonly [StreamKey, Range])[]): string {
+  // As text: JSON's numbers would be exact in the server, but not in everything that may print them.
+  return JSON.stringify(
+    ranges.map(([stream, r]) => ({ stream, first: String(r.from), next: String(r.next) })),
+  );
+}
+
+/** Why the set may not be committed; null if it may. */
+function refusal(set: SetToCommit, { generations, covered }: Locked): SetRefusal | null {
+  const authorities = new Map(set.authorities.map((a) => [a.kind === "generation" ? a.stream : "", a]));
+  for (const span of set.spans) {
+    const authority = authorities.get(span.stream);
+    const held = generations.get(span.stream);
+    if (authority?.kind !== "generation" || held !== BigInt(authority.generation)) {
+      const ours = authority?.kind === "generation" ? authority.generation : "no generation";
+      const detail = `${ours} of ${span.stream} was superseded by ${held ?? "none"}`;
+      return { refused: "fenced", detail };
+    }
+    const hit = covered.get(span.stream)?.find((c) => c.from < span.next && span.from < c.next);
+    if (hit !== undefined) {
+      const detail = `${span.stream} [${span.from}, ${span.next}) is covered in part by [${hit.from}, ${hit.next})`;
+      return { refused: "overlap", detail };
+    }
+  }
+  return null;
+}
+
+/**
+ * Ends the transaction that `connection` is in: null when it is durable, or why it was refused (then it is rolled
+ * back). Throws UnknownCommit where the answer to COMMIT was lost; after any other Failure nothing was committed.
+ */
+export async function commitSet(
+  connection: PgConnection,
+  names: StateNames,
+  key: SinkKey,
+  set: SetToCommit,
+  hook: (point: "before_commit") => void,
+): Promise<SetRefusal | null> {
+  const locked = await lockStreams(connection, names, key, set.spans);
+  const refused = refusal(set, locked);
+  if (refused !== null) {
+    await connection.script("ROLLBACK");
+    return refused;
+  }
+  hook("before_commit");
+  const statements = commitStatements(names, key, set, locked);
+  let tag: string;
+  try {
+    tag = (await connection.commit(statements)).at(-1)?.tag ?? "";
+  } catch (e) {
+    const failure = asFailure(e);
+    // An error that leaves the session alive was answered: COMMIT was skipped or refused. A session that ended says
+    // nothing, whatever its last words were: the server may have ended it after the commit was durable.
+    if (connection.failure === null) throw failure;
+    throw new UnknownCommit("postgres.disconnected", `no answer to COMMIT: ${failure.message}`, {
+      at: connection.at,
+      cause: failure,
+      retry: true,
+    });
+  }
+  if (tag !== "COMMIT") {
+    throw new Failure("postgres.conflict", `the server answered COMMIT with ${tag}`, { at: connection.at });
+  }
+  return null;
+}
+
+function commitStatements(names: StateNames, key: SinkKey, set: SetToCommit, { covered }: Locked) {
+  const of = [key.pipeline, key.sink] as const;
+  const merged: [StreamKey, Range][] = [];
+  const gone: [StreamKey, Range][] = [];
+  for (const stream of new Set(set.spans.map((s) => s.stream))) {
+    const before = covered.get(stream) ?? [];
+    const spans = normalRanges(set.spans.filter((s) => s.stream === stream));
+    const after = unionRanges(normalRanges(before), spans);
+    merged.push(...after.map((r) => [stream, r] as [StreamKey, Range]));
+    const kept = new Set(after.map((r) => r.from));
+    gone.push(...before.filter((r) => !kept.has(r.from)).map((r) => [stream, r] as [StreamKey, Range]));
+  }
+  const sizes = [...set.byStream].map(([stream, n]) => ({ stream, rows: n.rows, bytes: n.bytes }));
+  const joined = `DELETE FROM ${names.table("coverage")} c USING jsonb_to_recordset($3::jsonb) AS g(stream text, first bigint)
+     WHERE c.pipeline = $1 AND c.sink = $2 AND c.stream = g.stream AND c.first = g.first`;
+  return [
+    // Not to cancel the wait for a synchronous standby: the commit would be told as done without it.
+    { sql: "SET LOCAL statement_timeout = 0", parameters: [] },
+    ...(gone.length === 0 ? [] : [{ sql: joined, parameters: [...of, rangesJson(gone)] }]),
+    {
+      sql: `INSERT INTO ${names.table("coverage")} (pipeline, sink, stream, first, next)
+            SELECT $1, $2, stream, first, next FROM jsonb_to_recordset($3::jsonb) AS m(stream text, first bigint, next bigint)
+            ON CONFLICT (pipeline, sink, stream, first) DO UPDATE SET next = excluded.next`,
+      parameters: [...of, rangesJson(merged)],
+    },
+    {
+      sql: `UPDATE ${names.table("stream")} s SET rows = s.rows + n.rows, bytes = s.bytes + n.bytes
+              FROM jsonb_to_recordset($3::jsonb) AS n(stream text, rows bigint, bytes bigint)
+             WHERE s.pipeline = $1 AND s.sink = $2 AND s.stream = n.stream`,
+      parameters: [...of, JSON.stringify(sizes)],
+    },
+    {
+      sql: `INSERT INTO ${names.table("receipt")} (pipeline, sink, writer, set_id, rows, bytes)
+            VALUES ($1, $2, $3, $4, $5::bigint, $6::bigint)
+            ON CONFLICT (pipeline, sink, writer) DO UPDATE
+            SET set_id = excluded.set_id, rows = excluded.rows, bytes = excluded.bytes, committed_at = clock_timestamp()`,
+      parameters: [...of, set.writer, set.id, String(set.rows), String(set.bytes)],
+    },
+    { sql: "COMMIT", parameters: [] },
+  ];
+}
+
+/**
+ * Whether a set whose COMMIT was never answered is durable. Waits for the rows that its transaction had locked, so
+ * that the answer is final. On a connection that is in no transaction.
+ */
+export async function settleCommit(
+  connection: PgConnection,
+  names: StateNames,
+  key: SinkKey,
+  set: SetToCommit,
+  timeoutMs: number,
+): Promise<boolean> {
+  await connection.script(beginStatements(timeoutMs, timeoutMs));
+  await lockStreams(connection, names, key, set.spans);
+  const { rows } = await connection.query(
+    `SELECT set_id FROM ${names.table("receipt")} WHERE pipeline = $1 AND sink = $2 AND writer = $3`,
+    key.pipeline,
+    key.sink,
+    set.writer,
+  );
+  await connection.script("ROLLBACK");
+  return rows[0]?.[0] === set.id;
+}

@@ -1,0 +1,117 @@
+/**
+ * The tables of coverage beside a Postgres sink. They are persisted state: `FORMAT` grows with every change of their
+ * shape, and test/golden/state holds each released one.
+ *
+ *   owner     processes that have a sink open        stream    generation of each stream: the row lock of every commit
+ *   coverage  [first, next) -> durable in the sink   lost      ranges that will never be there, with the reason
+ *   topic     incarnations                           lease     recovery windows
+ *   receipt   the newest committed set of each writer: settles a COMMIT whose answer was lost
+ */
+import { Failure } from "../../../core/failure/failure.ts";
+import type { PgConnection } from "../client.ts";
+import { literal, quoted } from "../table/names.ts";
+
+export const FORMAT = 1;
+
+/** Names of the state tables, quoted. */
+export interface StateNames {
+  readonly schema: string;
+  table(name: StateTable): string;
+}
+
+export type StateTable = "format" | "owner" | "stream" | "coverage" | "lost" | "topic" | "lease" | "receipt";
+
+export function stateNames(schema: string): StateNames {
+  return { schema, table: (name) => `${quoted(schema)}.${quoted(name)}` };
+}
+
+/** One sink of one pipeline: the first columns of every key. */
+export interface SinkKey {
+  readonly pipeline: string;
+  readonly sink: string;
+}
+
+const SINK = "pipeline text NOT NULL, sink text NOT NULL";
+
+export function stateDdl({ schema, table }: StateNames): readonly string[] {
+  const made = (name: StateTable, columns: string) =>
+    `CREATE TABLE IF NOT EXISTS ${table(name)} (${columns})`;
+  return [
+    `CREATE SCHEMA IF NOT EXISTS ${quoted(schema)}`,
+    made("format", "version integer NOT NULL"),
+    `INSERT INTO ${table("format")} SELECT ${FORMAT} WHERE NOT EXISTS (SELECT FROM ${table("format")})`,
+    made(
+      "owner",
+      `${SINK}, instance text NOT NULL, host jsonb NOT NULL, since bigint NOT NULL, beat bigint NOT NULL,
+       PRIMARY KEY (pipeline, sink, instance)`,
+    ),
+    made(
+      "stream",
+      `${SINK}, stream text NOT NULL, generation bigint NOT NULL, group_epoch bigint, owner text, origin bigint, stale_commit bigint,
+       rows bigint NOT NULL DEFAULT 0, bytes bigint NOT NULL DEFAULT 0, PRIMARY KEY (pipeline, sink, stream)`,
+    ),
+    made(
+      "coverage",
+      `${SINK}, stream text NOT NULL, first bigint NOT NULL, next bigint NOT NULL,
+       PRIMARY KEY (pipeline, sink, stream, first), CHECK (first < next)`,
+    ),
+    made(
+      "lost",
+      `${SINK}, stream text NOT NULL, first bigint NOT NULL, next bigint NOT NULL, reason text NOT NULL,
+       PRIMARY KEY (pipeline, sink, stream, reason, first), CHECK (first < next)`,
+    ),
+    made(
+      "topic",
+      `${SINK}, name text NOT NULL, topic_id text NOT NULL, incarnation integer NOT NULL,
+       PRIMARY KEY (pipeline, sink, name)`,
+    ),
+    made(
+      "lease",
+      `${SINK}, name text NOT NULL, lease bigint NOT NULL, owner text NOT NULL,
+       PRIMARY KEY (pipeline, sink, name)`,
+    ),
+    made(
+      "receipt",
+      `${SINK}, writer text NOT NULL, set_id text NOT NULL, rows bigint NOT NULL, bytes bigint NOT NULL,
+       committed_at timestamptz NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (pipeline, sink, writer)`,
+    ),
+  ];
+}
+
+/** "there", or null where nothing was made yet. Throws coverage.newer_version, coverage.corrupt, postgres.not_durable. */
+export async function lookAtState(connection: PgConnection, names: StateNames): Promise<"there" | null> {
+  const at = `${connection.at} schema ${names.schema}`;
+  const { rows } = await connection.query("SELECT to_regclass($1)::text", names.table("format"));
+  if (rows[0]?.[0] === null) return null;
+  const found = await connection.query(`SELECT version::text FROM ${names.table("format")}`);
+  const version = Number(found.rows[0]?.[0]);
+  if (found.rows.length !== 1 || !Number.isInteger(version) || version < 1) {
+    throw new Failure("coverage.corrupt", `table format holds ${found.rows.length} rows`, {
+      at,
+      hint: "One row with the version of the state's format is expected",
+    });
+  }
+  if (version > FORMAT) {
+    throw new Failure("coverage.newer_version", `format ${version}, known is ${FORMAT}`, { at });
+  }
+  const unlogged = await connection.query(
+    `SELECT c.relname::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+      WHERE n.nspname = $1 AND c.relkind = 'r' AND c.relpersistence <> 'p'`,
+    names.schema,
+  );
+  if (unlogged.rows.length > 0) {
+    throw new Failure("postgres.not_durable", `${unlogged.rows.map((r) => r[0]).join(", ")} is unlogged`, {
+      at,
+      hint: "A crash would empty what is known of the sink: ALTER TABLE ... SET LOGGED",
+    });
+  }
+  return "there";
+}
+
+/** Makes what is missing. Two processes at once do not disturb each other. */
+export async function makeState(connection: PgConnection, names: StateNames): Promise<void> {
+  if ((await lookAtState(connection, names)) !== null) return;
+  const lock = `SELECT pg_advisory_xact_lock(hashtext(${literal(`twg.state.${names.schema}`)}))`;
+  await connection.script(["BEGIN", lock, ...stateDdl(names), "COMMIT"].join(";\n"));
+  await lookAtState(connection, names);
+}

@@ -1,0 +1,161 @@
+/** The table of a sink: created where that is asked for, else compared with what the sink needs, difference by difference. */
+import { Failure } from "../../../core/failure/failure.ts";
+import type { PgConnection } from "../client.ts";
+import { quoted, quotedTable, shownTable, type TableName } from "./names.ts";
+import type { TableColumnSpec } from "./raw-columns.ts";
+
+/** The oldest server that is tested against has what we use: partition trees, jsonb, xid8-free upserts. */
+const MIN_VERSION = 12;
+
+/** What a server must be for any table of ours. */
+export function checkServer(connection: PgConnection): void {
+  const { at } = connection;
+  const encoding = connection.parameter("server_encoding") ?? "unknown";
+  if (encoding !== "UTF8") {
+    throw new Failure("postgres.encoding", `the database is encoded in ${encoding}`, {
+      at,
+      hint: "Make it with ENCODING 'UTF8': another one cannot hold every text",
+    });
+  }
+  const version = connection.parameter("server_version") ?? "0";
+  if (Number.parseInt(version, 10) < MIN_VERSION) {
+    throw new Failure("postgres.table_mismatch", `PostgreSQL ${version}: ${MIN_VERSION} or later is needed`, {
+      at,
+    });
+  }
+}
+
+/** Makes the table or proves that it fits. Throws postgres.missing, .table_mismatch, .not_durable or .denied. */
+export async function prepareTable(
+  connection: PgConnection,
+  name: TableName,
+  columns: readonly TableColumnSpec[],
+  create: boolean,
+): Promise<void> {
+  const at = `${connection.at} ${shownTable(name)}`;
+  let found = await look(connection, name);
+  if (found === null) {
+    if (!create) {
+      throw new Failure("postgres.missing", `there is no table ${shownTable(name)}`, {
+        at,
+        hint: `Set create = true, or run: ${createStatement(name, columns)}`,
+      });
+    }
+    await connection.script(createStatement(name, columns));
+    found = await look(connection, name);
+  }
+  if (found === null) throw new Failure("postgres.missing", "the table was created and is not there", { at });
+  const problems = differences(found, columns);
+  if (problems.length > 0) {
+    throw new Failure("postgres.table_mismatch", `${shownTable(name)} does not fit: ${problems.join("; ")}`, {
+      at,
+      hint: "Change the table, or name another one",
+    });
+  }
+  if (found.unlogged.length > 0) {
+    const which = found.unlogged.join(", ");
+    throw new Failure("postgres.not_durable", `${which} is unlogged or temporary: a crash empties it`, {
+      at,
+      hint: `Run: ALTER TABLE ${quotedTable(name)} SET LOGGED`,
+    });
+  }
+  if (!found.mayInsert) {
+    throw new Failure("postgres.denied", `the user may not insert into ${shownTable(name)}`, {
+      at,
+      hint: `Run: GRANT INSERT ON ${quotedTable(name)} TO the user of the url`,
+    });
+  }
+}
+
+export function createStatement(name: TableName, columns: readonly TableColumnSpec[]): string {
+  const lines = columns.map((c) => `${quoted(c.name)} ${c.type}${c.nullable ? "" : " NOT NULL"}`);
+  return `CREATE TABLE IF NOT EXISTS ${quotedTable(name)} (${lines.join(", ")})`;
+}
+
+interface FoundColumn {
+  readonly name: string;
+  readonly type: string;
+  readonly notNull: boolean;
+  readonly hasDefault: boolean;
+  readonly generated: boolean;
+}
+
+interface Found {
+  readonly kind: string;
+  readonly mayInsert: boolean;
+  /** Names of the table and its partitions that a crash empties. */
+  readonly unlogged: readonly string[];
+  readonly columns: readonly FoundColumn[];
+}
+
+async function look(connection: PgConnection, { schema, table }: TableName): Promise<Found | null> {
+  const { rows } = await connection.query(
+    `SELECT c.oid::text, c.relkind::text, has_table_privilege(c.oid, 'INSERT')::text
+       FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+      WHERE n.nspname = $1 AND c.relname = $2`,
+    schema,
+    table,
+  );
+  const [oid = null, kind = "", mayInsert = ""] = rows[0] ?? [];
+  if (oid === null) return null;
+  const [unlogged, columns] = await connection.pipeline([
+    {
+      sql: `SELECT c.oid::regclass::text FROM pg_catalog.pg_class c
+             WHERE c.relpersistence <> 'p' AND (c.oid = $1::oid
+                OR c.oid IN (SELECT relid FROM pg_catalog.pg_partition_tree($1::oid::regclass)))`,
+      parameters: [oid],
+    },
+    {
+      sql: `SELECT a.attname::text, pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull::text,
+                   (a.atthasdef OR a.attidentity <> '')::text, (a.attgenerated <> '' OR a.attidentity = 'a')::text
+              FROM pg_catalog.pg_attribute a
+             WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`,
+      parameters: [oid],
+    },
+  ]);
+  return {
+    kind: kind ?? "",
+    mayInsert: mayInsert === "true",
+    unlogged: (unlogged?.rows ?? []).map((r) => r[0] ?? ""),
+    columns: (columns?.rows ?? []).map(([name, type, notNull, hasDefault, generated]) => ({
+      name: name ?? "",
+      type: type ?? "",
+      notNull: notNull === "true",
+      hasDefault: hasDefault === "true",
+      generated: generated === "true",
+    })),
+  };
+}
+
+const KINDS: Readonly<Record<string, string>> = {
+  v: "a view",
+  m: "a materialized view",
+  f: "a foreign table",
+};
+/** Types that take the very same bytes. */
+const SAME: Readonly<Record<string, string>> = { "character varying": "text" };
+
+/** Every difference that matters, in words: what is there, and what is wanted. */
+function differences(found: Found, columns: readonly TableColumnSpec[]): string[] {
+  if (found.kind !== "r" && found.kind !== "p") {
+    return [`it is ${KINDS[found.kind] ?? `a relation of kind ${found.kind}`}, wanted is a table`];
+  }
+  const byName = new Map(found.columns.map((c) => [c.name, c]));
+  const problems: string[] = [];
+  for (const wanted of columns) {
+    const there = byName.get(wanted.name);
+    if (there === undefined) problems.push(`column ${wanted.name} ${wanted.type} is missing`);
+    else if ((SAME[there.type] ?? there.type) !== wanted.type) {
+      problems.push(`column ${wanted.name} is ${there.type}, wanted is ${wanted.type}`);
+    } else if (there.generated) problems.push(`column ${wanted.name} is generated and cannot be written`);
+    else if (there.notNull && wanted.nullable)
+      problems.push(`column ${wanted.name} is NOT NULL and must take nulls`);
+    byName.delete(wanted.name);
+  }
+  for (const c of byName.values()) {
+    if (c.notNull && !c.hasDefault && !c.generated) {
+      problems.push(`column ${c.name} is NOT NULL without a default, and the sink does not fill it`);
+    }
+  }
+  return problems;
+}

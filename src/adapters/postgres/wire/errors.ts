@@ -1,0 +1,103 @@
+/**
+ * A server's error as one Failure: the SQLSTATE (documentation, appendix "PostgreSQL Error Codes") decides the code
+ * and whether the same may succeed later. The DETAIL field is left out: it quotes rows. So is any statement.
+ */
+import type { Code } from "../../../core/failure/codes.ts";
+import { Failure } from "../../../core/failure/failure.ts";
+import type { ServerNotice } from "./backend.ts";
+
+interface Sorted {
+  readonly code: Code;
+  readonly hint?: string;
+}
+
+/** Whole SQLSTATEs first. */
+const STATES: Readonly<Record<string, Sorted>> = {
+  "28P01": { code: "postgres.auth_failed", hint: "Check user and password of the url" },
+  "28000": {
+    code: "postgres.auth_failed",
+    hint: "Does pg_hba.conf let this user in from here, with or without TLS?",
+  },
+  "3D000": { code: "postgres.missing", hint: "Create the database, or correct its name in the url" },
+  "3F000": { code: "postgres.missing", hint: "Create the schema, or set create = true" },
+  "42P01": {
+    code: "postgres.missing",
+    hint: "Was the table dropped or renamed? Create it, or set create = true",
+  },
+  "42501": { code: "postgres.denied", hint: "Grant the right: nothing is lost, the job goes on by itself" },
+  "25006": {
+    code: "postgres.read_only",
+    hint: "The server is a standby or was made read-only: name the primary, or all hosts of the cluster, in the url",
+  },
+  "53100": { code: "postgres.full", hint: "Free space: nothing is lost, the job goes on by itself" },
+  "53200": { code: "postgres.unavailable" },
+  "53300": {
+    code: "postgres.unavailable",
+    hint: "max_connections of the server, or a limit of the user, is reached",
+  },
+  "57P01": { code: "postgres.unavailable" },
+  "57P02": { code: "postgres.unavailable" },
+  "57P03": { code: "postgres.unavailable" },
+  "57P05": { code: "postgres.unavailable", hint: "idle_session_timeout of the server" },
+  "57014": {
+    code: "postgres.timeout",
+    hint: "The statement was cancelled, by somebody or by statement_timeout; is the table locked or the server overloaded?",
+  },
+  "55P03": { code: "postgres.conflict", hint: "Another session holds a lock on the table for long" },
+  "55006": { code: "postgres.conflict" },
+  "25P03": { code: "postgres.timeout", hint: "idle_in_transaction_session_timeout of the server" },
+  "22021": {
+    code: "postgres.value_refused",
+    hint: "The database's encoding cannot hold the text, or it has a NUL",
+  },
+  "22P05": { code: "postgres.value_refused", hint: "The database's encoding cannot hold the text" },
+  "42P10": {
+    code: "postgres.table_mismatch",
+    hint: 'mode = "upsert" needs a unique index on the key columns',
+  },
+  "58P01": { code: "postgres.unavailable" },
+  "58030": { code: "postgres.unavailable", hint: "The server's disk reported an error: look at its log" },
+};
+
+/** Then the class, the first two characters. */
+const CLASSES: Readonly<Record<string, Sorted>> = {
+  "08": { code: "postgres.disconnected" },
+  "22": { code: "postgres.value_refused" },
+  "23": {
+    code: "postgres.constraint",
+    hint: "The raw lane takes every record: take the constraint off the table",
+  },
+  "40": { code: "postgres.conflict" },
+  "42": {
+    code: "postgres.table_mismatch",
+    hint: "Was the table changed? `twg` names the differences at its start",
+  },
+  "53": { code: "postgres.unavailable" },
+  "57": { code: "postgres.unavailable" },
+};
+
+export class ServerError extends Error {
+  readonly notice: ServerNotice;
+
+  constructor(notice: ServerNotice) {
+    super(notice.message);
+    this.notice = notice;
+  }
+}
+
+export function serverFailure(notice: ServerNotice, at: string): Failure {
+  const { sqlstate, message } = notice;
+  const sorted = STATES[sqlstate] ?? CLASSES[sqlstate.slice(0, 2)] ?? { code: "postgres.refused" };
+  const where = [
+    notice.table === null ? null : `table ${notice.schema ?? ""}.${notice.table}`,
+    notice.column === null ? null : `column ${notice.column}`,
+    notice.constraint === null ? null : `constraint ${notice.constraint}`,
+  ].filter((w) => w !== null);
+  const named = where.length === 0 ? "" : ` (${where.join(", ")})`;
+  const hint = sorted.hint ?? notice.hint ?? undefined;
+  return new Failure(sorted.code, `${message}${named} [${sqlstate}]`, {
+    at,
+    ...(hint === undefined ? {} : { hint }),
+    cause: new ServerError(notice),
+  });
+}

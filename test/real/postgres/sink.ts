@@ -1,0 +1,99 @@
+/** A writer and the coverage of one sink against the real server, with records as plain rows. */
+import { PostgresCoverage } from "../../../src/adapters/postgres/coverage.ts";
+import { prepareSink } from "../../../src/adapters/postgres/prepare.ts";
+import type { PostgresSettings } from "../../../src/adapters/postgres/settings.ts";
+import { PostgresWriter, type TransactionPoint } from "../../../src/adapters/postgres/writer.ts";
+import type { Authority } from "../../../src/core/ports/coverage.ts";
+import type { HostIdentity, Life } from "../../../src/core/ports/host-identity.ts";
+import type { SetFiles, SetRefusal } from "../../../src/core/ports/lane-parts.ts";
+import { type StreamId, streamKey } from "../../../src/core/records/stream.ts";
+import { batchOf, type Row, STREAM } from "../../core/formats/parquet/rows.ts";
+import { parts } from "./server.ts";
+
+export const TABLE = { schema: "public", table: "raw" } as const;
+export const KEY: string = streamKey(STREAM);
+
+export interface SinkOptions {
+  readonly settings: PostgresSettings;
+  readonly instance?: string;
+  readonly lockTimeoutMs?: number;
+  readonly table?: typeof TABLE;
+  readonly hook?: (point: TransactionPoint) => void;
+  /** What is known of other processes. */
+  readonly life?: Life;
+}
+
+let serial = 0;
+
+export class Sink {
+  readonly coverage: PostgresCoverage;
+  readonly writer: PostgresWriter;
+  readonly #o: SinkOptions;
+  #sets = 0;
+  readonly instance: string;
+
+  constructor(options: SinkOptions) {
+    this.#o = options;
+    const { settings, lockTimeoutMs = 5000, hook, life = "dead" } = options;
+    this.instance = options.instance ?? `i${serial++}`;
+    const shared = { settings, stateSchema: "twg", pipeline: "p", sink: "raw", lockTimeoutMs };
+    const host: HostIdentity = {
+      self: { hostname: "h", pid: 1, bootId: "b", pidNamespace: "n", startTime: this.instance },
+      isAlive: () => life,
+    };
+    this.coverage = new PostgresCoverage(
+      { ...shared, instance: this.instance, leaseMs: 300 },
+      { ...parts, host },
+    );
+    this.writer = new PostgresWriter(
+      {
+        ...shared,
+        table: options.table ?? TABLE,
+        prefix: "_twg_",
+        commitBytes: 16 * 1024 * 1024,
+        intervalMs: 1000,
+      },
+      { ...parts, writer: `${this.instance}-l0`, ...(hook === undefined ? {} : { hook }) },
+    );
+  }
+
+  prepare(create = true): Promise<void> {
+    const { settings, table = TABLE } = this.#o;
+    return prepareSink({ settings, table, prefix: "_twg_", create }, parts);
+  }
+
+  /** Takes the sink and the stream; the authority to write it. */
+  async claimed(stream: StreamId = STREAM): Promise<readonly Authority[]> {
+    await this.coverage.open();
+    return this.claim(stream);
+  }
+
+  async claim(stream: StreamId = STREAM): Promise<readonly Authority[]> {
+    return (await this.coverage.claim([streamKey(stream)], null)).map((c) => c.authority);
+  }
+
+  /** One set of these rows, whose span is [first offset, last offset + 1). */
+  async land(
+    rows: readonly Row[],
+    authorities: readonly Authority[],
+    stream: StreamId = STREAM,
+  ): Promise<SetFiles | SetRefusal> {
+    this.begin(rows, stream);
+    return this.seal(rows, authorities, stream);
+  }
+
+  begin(rows: readonly Row[], stream: StreamId = STREAM): void {
+    this.writer.open(`${this.instance}-${this.#sets++}`);
+    this.writer.write(batchOf(rows, stream));
+  }
+
+  seal(rows: readonly Row[], authorities: readonly Authority[], stream: StreamId = STREAM) {
+    const { span } = batchOf(rows, stream);
+    return this.writer.seal([span], authorities);
+  }
+
+  async close(): Promise<void> {
+    await this.writer.abort();
+    await this.coverage.close();
+  }
+}
