@@ -7,7 +7,8 @@ import { SECTIONS } from "../src/core/config/check.ts";
 import { configJsonSchema } from "../src/core/config/json-schema.ts";
 import { tomlValue } from "../src/core/config/render.ts";
 import { adapterOptions, type OptionDoc, open, optionsOf } from "../src/core/config/schema-walk.ts";
-import { CODES, type CodeSpec } from "../src/core/failure/codes.ts";
+import type { CodeSpec } from "../src/core/failure/code-spec.ts";
+import { CODES } from "../src/core/failure/codes.ts";
 
 const NOTE = "<!-- Made by scripts/generate.ts from the sources. Do not edit. -->";
 

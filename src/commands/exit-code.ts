@@ -1,5 +1,5 @@
 /** Exit codes: 0 done, 1 runtime, 2 configuration (the command line included), 3 environment. */
-import type { FailureKind } from "../core/failure/codes.ts";
+import type { FailureKind } from "../core/failure/code-spec.ts";
 
 const OF_KIND: Readonly<Record<FailureKind, number>> = { runtime: 1, config: 2, environment: 3 };
 

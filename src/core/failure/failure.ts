@@ -2,7 +2,8 @@
  * The one failure class. It says what was seen, what is allowed, where, and the likely cause; it never holds a
  * secret. Whatever crosses a thread goes through `toWire` and `fromWire`, since classes do not survive a clone.
  */
-import { CODES, type Code, type FailureKind } from "./codes.ts";
+import type { FailureKind } from "./code-spec.ts";
+import { CODES, type Code } from "./codes.ts";
 
 export interface FailureDetail {
   /** Where: a config path, a topic, partition and offset, a file, an address. */
