@@ -97,6 +97,32 @@ for (const served of three) {
     );
 
     test(
+      "until caught up waits for a partition without a leader, and says which",
+      async () => {
+        const topic = fresh("leaderless");
+        await admin(served, "create", {
+          topic,
+          partitions: 3,
+          replicas: 1,
+          config: { "min.insync.replicas": "1", "retention.ms": "-1" },
+        });
+        await feedAll(served, topic, 3, 300);
+        await killNode(served, await leaderOf(served, topic, "1"));
+        const p = pipeline({ served, topics: [topic], source: 'connect_timeout_ms = "2s"' });
+        const twg = stream(p, { untilCaughtUp: true });
+        await moreLands(twg, 200);
+        const told = await twg.saw("source.troubled", (l) => l.message.includes("has no leader"));
+        expect(told.message).toContain(`${topic}/1`);
+        await Bun.sleep(1_000);
+        expect(twg.isRunning).toBe(true);
+        await upNodes(served, [1, 2, 3]);
+        expect((await twg.ended()).code).toBe(0);
+        expect((await compareWithKafka(served, topic, p.lake)).differences).toEqual([]);
+      },
+      LIMIT,
+    );
+
+    test(
       "all brokers gone for a while: twg waits, says so, and goes on by itself",
       async () => {
         const topic = fresh("outage");

@@ -206,6 +206,48 @@ describe.skipIf(MAIN === null)("positions", () => {
   );
 
   test(
+    "made anew, and killed between the first cover and the first commit: the old commit still means nothing",
+    async () => {
+      const p = await landed(300);
+      await admin(served, "delete", { topic: p.topic });
+      await createTopic(served, p.topic);
+      // As brokers keep it that were not there when the topic went.
+      await admin(served, "commit", { topic: p.topic, group: p.group, offsets: { "0": 300 } });
+      await feedAll(served, p.topic, 1, 200);
+      const q = again(p, { source: 'on_recreated = "new_incarnation"' });
+      const killed = await stream(q, { environment: { TWG_CRASH_AT: "before_acknowledge:1" } }).ended();
+      expect(killed.signal).toBe("SIGKILL");
+      expect((await commitsOf(served, p.topic, p.group))["0"]).toBe(300);
+      await catchUp(q);
+      expect((await countLanded(q.lake)).rows).toBe(500);
+      expect((await commitsOf(served, p.topic, p.group))["0"]).toBe(200);
+    },
+    LIMIT,
+  );
+
+  test(
+    "until caught up ends where a topic was made anew unread; what was left of the old one is recorded as lost",
+    async () => {
+      const source = 'on_recreated = "new_incarnation"\nmetadata_refresh_ms = "1s"\nfetch_max_bytes = "1KiB"';
+      const p = await landed(0, { source, pipeline: "max_records_per_s = 20" });
+      // Batches of their own, or the first fetch would have them all.
+      for (let i = 0; i < 3; i++) await feedAll(served, p.topic, 1, 100);
+      const twg = stream(p, { untilCaughtUp: true });
+      await twg.saw("set.covered");
+      await admin(served, "delete", { topic: p.topic });
+      await createTopic(served, p.topic);
+      await feedAll(served, p.topic, 1, 20);
+      expect((await twg.ended()).code).toBe(0);
+      const lost = twg.log.filter((l) => l.event === "records.lost");
+      expect(lost.map((l) => [l.fields.next, l.fields.reason])).toEqual([["300", "deleted"]]);
+      // The new topic was perhaps found before there was anything in it.
+      await catchUp(p);
+      expect((await countLanded(p.lake)).rows).toBe(Number(lost[0]?.fields.from) + 20);
+    },
+    LIMIT,
+  );
+
+  test(
     "partitions that are added while running are read from their start",
     async () => {
       const p = await landed(0, { source: 'metadata_refresh_ms = "1s"' });

@@ -71,7 +71,7 @@ class World {
       topic: TOPIC,
       group: chance.next() < 0.8 ? "g" : null,
       lanes: 1 + chance.int(2),
-      maxOpenFiles: 1 + chance.int(4),
+      maxOpenFiles: 1 + chance.int(2),
       writeFault: () => this.#writeFault(),
       onEvent: (node, event) => this.#onEvent(node, event),
       canary: options.canary ?? null,
