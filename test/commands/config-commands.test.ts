@@ -193,7 +193,7 @@ describe("explain", () => {
     const { code, out, err } = await config(["explain", "-c", fileWith(text)]);
     expect([code, err]).toEqual([0, ""]);
     expect(out).toContain('\nname = "orders"\n');
-    expect(out).toContain('\nmax_bytes = "64MiB"  # default\n');
+    expect(out).toContain('\nmax_bytes = "32MiB"  # default\n');
     expect(out).toContain('\npassword = { secret = "kafka-password" }\n');
     expect(out).toContain('\nusername = "***"\n');
     expect(out).not.toContain("hunter2");
@@ -212,7 +212,7 @@ describe("explain", () => {
       expect(out).toMatch(new RegExp(`^ {2}${topic} +\\S`, "m"));
     }
     expect(out).toContain("offsets are committed to group twg-orders");
-    expect(out).toContain("128MiB (2 x pipeline.max_bytes)");
+    expect(out).toContain("64MiB (2 x pipeline.max_bytes)");
   });
 
   test("as JSON: options with value and origin, and the plan by topic", async () => {
@@ -220,7 +220,7 @@ describe("explain", () => {
     const { options, plan } = JSON.parse(out);
     const of = (path: string) => options.find((o: { path: string }) => o.path === path);
     expect(of("pipeline.name")).toEqual({ path: "pipeline.name", value: '"orders"', from: "file", unit: "" });
-    expect(of("pipeline.max_bytes")).toMatchObject({ value: '"64MiB"', from: "default", unit: "bytes" });
+    expect(of("pipeline.max_bytes")).toMatchObject({ value: '"32MiB"', from: "default", unit: "bytes" });
     expect(of("pipeline.max_records_per_s")).toMatchObject({ value: null, from: "unset" });
     expect(of("source.sasl.password").value).toBe('{ secret = "kafka-password" }');
     expect(Object.keys(plan)).toContain("delivery");

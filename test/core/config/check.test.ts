@@ -32,7 +32,7 @@ describe("a good file", () => {
   test("gives every section with its defaults", () => {
     const config = good(GOOD);
     expect(config.pipeline.name).toBe("orders");
-    expect(config.pipeline.max_bytes).toBe(64 * 1024 * 1024);
+    expect(config.pipeline.max_bytes).toBe(32 * 1024 * 1024);
     expect(config.observability.listen).toBe("127.0.0.1:9464");
     expect(config.secrets.dir).toBe("/run/secrets/twg");
     expect(config.source).toEqual({

@@ -195,7 +195,7 @@ test("the JSON Schema describes what may be written", () => {
     additionalProperties: false,
     properties: {
       pipeline: {
-        properties: { max_bytes: { type: ["string", "integer"], default: 67108864, examples: ["64MiB"] } },
+        properties: { max_bytes: { type: ["string", "integer"], default: 33554432, examples: ["64MiB"] } },
         additionalProperties: false,
       },
       sink: {
