@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs a command with real servers beside it, and ends them when it ends, however that may be.
 #
-#   scripts/with-servers.sh [--full-jvm] [--kafka "4.4.0:3 3.9.2:1"] [--postgres] COMMAND [ARGUMENT...]
+#   scripts/with-servers.sh [--full-jvm] [--kafka "4.4.0:3 3.9.2:1"] [--postgres] [--s3] COMMAND [ARGUMENT...]
 #   scripts/with-servers.sh bun test test/real
 #
 # Without a flag that names servers all of them are started, with one only those that are named.
@@ -10,6 +10,7 @@
 #                   node and bring it back (see test/servers/main.ts). Users: bob / "bob,pw=1" (PLAIN), alice / alice-pw.
 #   TWG_REAL_POSTGRES  JSON: address, superuser, TLS files, port of pgbouncer (transaction mode) or null, and the
 #                   commands that kill the server and bring it back (see test/servers/postgres/main.ts).
+#   TWG_REAL_S3     JSON: versitygw, the same with TLS, and SeaweedFS: address, keys, bucket (see test/servers/s3/server.ts).
 #   TWG_PYTHON      a Python with pyarrow, duckdb and confluent-kafka.
 # What cannot be had is said in a line that starts with SKIP, and the tests that need it skip themselves; with
 # TWG_STRICT=1 it is an error. TWG_PORTS=first-last narrows the ports.
@@ -23,21 +24,24 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 all_kafka="4.4.0:3 3.9.2:1"
 kafka=
 postgres=
+s3=
 flags=()
 while [ $# -gt 0 ]; do
   case $1 in
     --kafka) kafka=$2; shift 2 ;;
     --postgres) postgres=1; shift ;;
+    --s3) s3=1; shift ;;
     --full-jvm) flags+=(--full-jvm); shift ;;
     --) shift; break ;;
     *) break ;;
   esac
 done
-[ $# -gt 0 ] || { echo "usage: with-servers.sh [--full-jvm] [--kafka 'VERSION:NODES ...'] [--postgres] COMMAND..." >&2; exit 2; }
+[ $# -gt 0 ] || { echo "usage: with-servers.sh [--full-jvm] [--kafka 'VERSION:NODES ...'] [--postgres] [--s3] COMMAND..." >&2; exit 2; }
 
-if [ -z "$kafka$postgres" ]; then
+if [ -z "$kafka$postgres$s3" ]; then
   kafka=$all_kafka
   postgres=1
+  s3=1
 fi
 
 missing() {
@@ -70,6 +74,18 @@ if need_python "$root/.cache/venv" "$root/test/servers/requirements.txt"; then
   export TWG_PYTHON=$root/.cache/venv/bin/python
 else
   missing "no Python with pyarrow, duckdb and confluent-kafka: tests with independent clients are left out"
+fi
+if [ -n "$s3" ]; then
+  weed=$servers/seaweedfs
+  if need_program go golang-go && need_python "$weed" "$root/test/servers/s3/requirements.txt" && need_program openssl openssl; then
+    if json=$(bun "$root/test/servers/s3/main.ts" start "$run/s3" "$weed/bin/weed" 7>&-); then
+      export TWG_REAL_S3=$json
+    else
+      missing "the real S3 servers did not start: tests against them are left out"
+    fi
+  else
+    missing "no Go, Python or openssl: tests against real S3 servers are left out"
+  fi
 fi
 if [ -n "$postgres" ]; then
   if need_postgres && need_program openssl openssl; then

@@ -14,6 +14,7 @@ import { parseArgs } from "node:util";
 import { addresses, type Cluster, killNode, startCluster, stopCluster, upNodes } from "./kafka/cluster.ts";
 import { fetchRelease, type Release } from "./kafka/release.ts";
 import { stopPostgres } from "./postgres/server.ts";
+import { stopS3 } from "./s3/server.ts";
 
 const CACHE = resolve(import.meta.dir, "../../.cache/servers");
 
@@ -86,6 +87,7 @@ async function startTwice(release: Release, folder: string, count: number, full:
 async function stop(run: string): Promise<void> {
   if (!existsSync(run)) return;
   await stopPostgres(join(run, "postgres"));
+  await stopS3(join(run, "s3"));
   await Promise.all(readdirSync(run).map((name) => stopCluster(join(run, name))));
   rmSync(run, { recursive: true, force: true });
 }

@@ -22,6 +22,8 @@ export async function openS3(c: S3Connection): Promise<S3Session> {
   const client = new sdk.S3Client({
     maxAttempts: 1,
     forcePathStyle: c.pathStyle,
+    // It opens a connection for each part and waits for an answer that some stores never give.
+    expectContinueHeader: false,
     requestChecksumCalculation: when,
     responseChecksumValidation: when,
     // Values of a profile would else win over what the configuration leaves out.

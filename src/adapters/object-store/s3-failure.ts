@@ -36,6 +36,8 @@ const NAMES: ReadonlyMap<string, S3Kind> = new Map([
   ["NoSuchKey", "absent"],
   ["NotFound", "absent"],
   ["NoSuchUpload", "absent"],
+  // Parts that the store had acknowledged: gone with an upload that somebody gives up at this moment.
+  ["InvalidPart", "absent"],
   ["PreconditionFailed", "refused"],
   ["ConditionalRequestConflict", "conflict"],
   ["OperationAborted", "conflict"],

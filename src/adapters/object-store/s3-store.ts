@@ -11,6 +11,7 @@
  * intent names, so that time is spent only after a crash within a completion, or when people removed the upload.
  */
 import { Failure } from "../../core/failure/failure.ts";
+import type { ObjectHead } from "../../core/ports/conditional-objects.ts";
 import type { ObjectStore, StagedObject, Target, TargetState } from "../../core/ports/object-store.ts";
 import { sleep } from "../../core/time/clock.ts";
 import { S3Objects } from "./s3-objects.ts";
@@ -19,7 +20,7 @@ import { checkedKey, type S3Requests } from "./s3-requests.ts";
 import { StagedUpload } from "./s3-staged.ts";
 import { parseStaging, type Staging } from "./s3-staging.ts";
 import { sweepUploads } from "./s3-sweep.ts";
-import { abortUpload, S3Uploads, TOKEN } from "./s3-uploads.ts";
+import { abortUpload, type ListedPart, S3Uploads, TOKEN } from "./s3-uploads.ts";
 
 export interface S3StoreOptions {
   /** Folder for what is ours, relative to the prefix: `ownFolder(pipeline, sink)`. */
@@ -115,12 +116,8 @@ export class S3ObjectStore implements ObjectStore {
   async #look(target: Target, staging: Staging): Promise<TargetState> {
     if (await this.#isPublished(target, staging)) return "published";
     const parts = await this.#uploads.parts(target.key, staging.upload);
-    if (parts !== null) {
-      const bytes = parts.reduce((n, p) => n + p.bytes, 0);
-      const whole = parts.length === staging.parts.length && bytes === target.bytes;
-      // Not what was sealed: as good as gone, and never shown.
-      return whole ? "staged" : "absent";
-    }
+    // Not what was sealed: as good as gone, and never shown.
+    if (parts !== null) return isWhole(parts, target, staging) ? "staged" : "absent";
     // It may have been completed between the two looks.
     return (await this.#isPublished(target, staging)) ? "published" : "absent";
   }
@@ -128,7 +125,7 @@ export class S3ObjectStore implements ObjectStore {
   async #isPublished(target: Target, staging: Staging): Promise<boolean> {
     const found = await this.#objects.head(target.key);
     if (found === null) return false;
-    if (found.metadata[TOKEN] === staging.token && found.bytes === target.bytes) return true;
+    if (found.bytes === target.bytes && isOurs(found, staging)) return true;
     throw new Failure(
       "store.foreign",
       `an object of ${found.bytes} bytes stands where one of ${target.bytes} bytes belongs`,
@@ -141,4 +138,36 @@ export class S3ObjectStore implements ObjectStore {
       at: this.#r.place(target.key),
     });
   }
+}
+
+/** A part that was sent twice may be listed twice. */
+function isWhole(listed: readonly ListedPart[], target: Target, staging: Staging): boolean {
+  let bytes = 0;
+  for (const [i, { tag }] of staging.parts.entries()) {
+    const found = listed.find((p) => p.number === i + 1 && bare(p.tag) === bare(tag));
+    if (found === undefined) return false;
+    bytes += found.bytes;
+  }
+  return bytes === target.bytes;
+}
+
+/** Some stores quote a tag in one answer and not in another. */
+const bare = (tag: string): string => tag.replaceAll('"', "");
+
+/**
+ * By the token; an object that was stripped of its metadata (a gateway did so when an upload was given up while it was
+ * being completed) by the tag that the store makes of the parts' tags.
+ */
+function isOurs(found: ObjectHead, staging: Staging): boolean {
+  const token = found.metadata[TOKEN];
+  return token === undefined ? bare(found.revision) === tagOfParts(staging) : token === staging.token;
+}
+
+/** MD5 over the parts' MD5 sums and their count; "" where the parts' tags are no such sums. */
+function tagOfParts({ parts }: Staging): string {
+  const tags = parts.map((p) => bare(p.tag));
+  if (!tags.every((t) => /^[0-9a-f]{32}$/.test(t))) return "";
+  const md5 = new Bun.CryptoHasher("md5");
+  for (const t of tags) md5.update(Uint8Array.fromHex(t));
+  return `${md5.digest("hex")}-${parts.length}`;
 }
