@@ -1,7 +1,7 @@
 /**
  * Kills a running pipeline with SIGKILL again and again and counts what landed with a reader that is not ours.
  *
- *   bun run torture --sink parquet --kills 50 --seed 7 [--points] [--records 60000] [--partitions 6]
+ *   bun run torture --sink parquet|postgres --kills 50 --seed 7 [--points] [--records 60000] [--partitions 6]
  *                   [--binary dist/twg] [--bootstrap VERSION|HOST:PORT [--kill-brokers]] [--keep] [--json]
  *
  * `--points` kills at each named point of delivery, of settling what the life before left, and of a write of the
@@ -10,22 +10,22 @@
  *
  *   scripts/with-servers.sh --kafka 4.4.0:3 bun run torture --kills 50 --seed 7 --bootstrap 4.4.0 --kill-brokers --json
  *
- * Then librdkafka writes while twg is killed, reads everything at the end, and every value is compared with the files.
+ * With postgres, sessions of twg and the whole server are killed as well (psql counts; the server is that of
+ * with-servers.sh --postgres, or one that is started for the run).
+ * With --bootstrap librdkafka writes while twg is killed, reads everything at the end, and every value is compared with the files.
  * Last line with --json: {scenario, kills, produced, landed, lost, doubled, orphans, ...}.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { LOCAL_WRITE_POINTS } from "../src/adapters/coverage/local.ts";
-import { SETTLE_POINTS } from "../src/core/coverage/settle.ts";
-import { CRASH_POINTS } from "../src/core/delivery/crash-points.ts";
 import { SeededChance } from "../test/sim/chance.ts";
 import { startBroker, type Topic, topicOf } from "./torture/broker.ts";
-import { countLanded } from "./torture/landed.ts";
-import { orphansIn, writersIn } from "./torture/orphans.ts";
+import { parquetSink } from "./torture/parquet-sink.ts";
+import { postgresSink } from "./torture/postgres-sink.ts";
 import { kill, type Started, start } from "./torture/process.ts";
 import { type RealBroker, startReal } from "./torture/real-broker.ts";
+import type { Life, TortureSink } from "./torture/sink.ts";
 
 const { values: flags } = parseArgs({
   options: {
@@ -45,12 +45,18 @@ const { values: flags } = parseArgs({
 
 const chance = new SeededChance(Number(flags.seed));
 const folder = mkdtempSync(join(tmpdir(), "twg-torture-"));
-const lake = join(folder, "lake");
 const say = (text: string) => void process.stderr.write(`${text}\n`);
 
-if (flags.sink !== "parquet") {
-  say(`the only sink of this version is parquet, not ${flags.sink}`);
-  process.exit(2);
+async function theSink(): Promise<TortureSink> {
+  switch (flags.sink) {
+    case "parquet":
+      return parquetSink(folder);
+    case "postgres":
+      return postgresSink(folder, new SeededChance(Number(flags.seed) + 1), !flags.points);
+    default:
+      say(`sinks are parquet and postgres, not ${flags.sink}`);
+      process.exit(2);
+  }
 }
 
 /** `twg stream` from source or from the binary, with or without a planned crash. */
@@ -61,7 +67,7 @@ function stream(config: string, crashAt: string | null, untilCaughtUp: boolean):
   return start([...twg, "stream", "-c", config, "--log-format", "json", ...more], environment);
 }
 
-async function writeConfig(topic: Topic): Promise<string> {
+async function writeConfig(topic: Topic, sink: TortureSink): Promise<string> {
   const path = join(folder, "torture.toml");
   await Bun.write(
     path,
@@ -80,11 +86,7 @@ partition_max_bytes = "64KiB"
 
 [[sink]]
 name = "raw"
-type = "parquet"
-path = "${lake}/{topic}"
-roll_bytes = "256KiB"
-roll_interval_ms = 150
-row_group_bytes = "128KiB"
+${sink.section}
 
 [observability]
 listen = "off"
@@ -109,31 +111,6 @@ async function oneLife(config: string, point: string | null): Promise<boolean> {
   return point === null;
 }
 
-interface Life {
-  /** Null: a random moment. */
-  readonly point: string | null;
-  /** Staged files are taken away before it, as a cleaner of temporary files would: there is nothing to publish. */
-  readonly unstaged?: true;
-}
-
-const twice = (points: readonly string[]): Life[] =>
-  points.flatMap((p) => [{ point: `${p}:1` }, { point: `${p}:2` }]);
-
-/** Settling needs a life before that left an intent: whole, or without its staged files. */
-const SETTLING: readonly Life[] = [
-  { point: "after_intend:1" },
-  { point: "settle_before_publish:1" },
-  { point: "settle_after_publish_one:1" },
-  { point: "after_intend:1" },
-  { point: "settle_before_discard:1", unstaged: true },
-  { point: "settle_after_discard:1" },
-];
-for (const p of SETTLE_POINTS)
-  if (!SETTLING.some((l) => l.point === `${p}:1`)) throw new Error(`no life ends at ${p}`);
-
-const plan: readonly Life[] = flags.points
-  ? [...twice(CRASH_POINTS), ...twice(LOCAL_WRITE_POINTS), ...SETTLING]
-  : Array<Life>(Number(flags.kills)).fill({ point: null });
 /** Seconds that a life takes on average, so that records keep coming until the last. */
 const LIFE_S = flags.points ? 2 : (LIFE.leastMs + LIFE.spreadMs / 2) / 1000 + 0.3;
 
@@ -144,41 +121,44 @@ async function realBroker(records: number, partitions: number, seconds: number):
   return startReal({ which, records, partitions, seconds, killBrokers }, chance);
 }
 
-async function lives(config: string): Promise<number> {
+async function lives(config: string, sink: TortureSink, plan: readonly Life[]): Promise<number> {
   let kills = 0;
-  for (const [i, { point, unstaged }] of plan.entries()) {
-    if (unstaged) rmSync(join(lake, "_twg/torture/raw/staging"), { recursive: true });
-    if (await oneLife(config, point)) kills++;
-    else say(`point ${point} was not reached`);
+  for (const [i, life] of plan.entries()) {
+    sink.before(life);
+    if (await oneLife(config, life.point)) kills++;
+    else say(`point ${life.point} was not reached`);
     if ((i + 1) % 10 === 0) say(`${i + 1} of ${plan.length} lives`);
   }
   return kills;
 }
 
-async function run(): Promise<boolean> {
+async function run(sink: TortureSink): Promise<boolean> {
+  const plan = flags.points ? sink.points : Array<Life>(Number(flags.kills)).fill({ point: null });
   const [records, partitions, seed] = [Number(flags.records), Number(flags.partitions), Number(flags.seed)];
   const seconds = plan.length * LIFE_S;
   const real = await realBroker(records, partitions, seconds);
   const broker = real ?? (await startBroker("orders", records, partitions, seed, seconds));
   try {
-    const config = await writeConfig(broker.topic);
-    const kills = await lives(config);
+    const config = await writeConfig(broker.topic, sink);
+    const calm = sink.trouble();
+    const kills = await lives(config, sink, plan);
+    await calm();
     await broker.full();
     const last = stream(config, null, true);
     const code = await last.process.exited;
     if (code !== 0) throw new Error(`the last run ended with ${code}:\n${last.log()}`);
     const topic = await topicOf(broker);
-    const landed = await countLanded(lake);
+    const landed = await sink.count();
     let lost = 0;
     for (const [partition, end] of topic.ends.entries()) {
       const there = (landed.ranges.get(partition) ?? []).reduce((n, [a, b]) => n + (b - a), 0);
       lost += end - there;
     }
-    const orphans = orphansIn(lake);
-    const compared = await real?.compare(lake);
-    const differences = compared?.differences ?? [];
+    const orphans = await sink.orphans();
+    const { bootstrap, name } = broker.topic;
+    const differences = real === null ? [] : await sink.compare(bootstrap, name);
     const result = {
-      scenario: flags.points ? "parquet-points" : "parquet",
+      scenario: flags.points ? `${flags.sink}-points` : flags.sink,
       kills,
       produced: topic.produced,
       landed: landed.rows,
@@ -186,7 +166,7 @@ async function run(): Promise<boolean> {
       doubled: landed.doubled,
       orphans: orphans.length,
       ...(real === null ? {} : { differences: differences.length, broker_kills: real.kills() }),
-      writers: writersIn(lake),
+      ...sink.figures(),
       reader: landed.reader,
       seed: Number(flags.seed),
     };
@@ -204,7 +184,12 @@ async function run(): Promise<boolean> {
 
 let ok = false;
 try {
-  ok = await run();
+  const sink = await theSink();
+  try {
+    ok = await run(sink);
+  } finally {
+    await sink.stop();
+  }
 } catch (e) {
   say(e instanceof Error ? e.message : String(e));
 } finally {

@@ -7,8 +7,6 @@ import { type Feeder, feed } from "../../test/e2e/feeder.ts";
 import {
   admin,
   CLUSTERS,
-  type Compared,
-  compareWithKafka,
   createTopic,
   endsOf,
   fresh,
@@ -32,8 +30,6 @@ export interface RealOptions {
 export interface RealBroker extends Broker {
   /** How often a broker was killed so far. */
   kills(): number;
-  /** What librdkafka reads against what landed. */
-  compare(lake: string): Promise<Compared>;
 }
 
 export async function startReal(options: RealOptions, chance: SeededChance): Promise<RealBroker> {
@@ -62,7 +58,6 @@ export async function startReal(options: RealOptions, chance: SeededChance): Pro
       return Array.from({ length: partitions }, (_, p) => ends[String(p)] ?? 0);
     },
     kills: () => killer?.kills ?? 0,
-    compare: (lake) => compareWithKafka(served, topic, lake),
     async stop() {
       await killer?.stop();
       await feeder.abandon();

@@ -89,15 +89,17 @@ export class PostgresCoverage implements StreamCoverage {
   async open(): Promise<void> {
     const { instance, leaseMs } = this.#o;
     const since = this.#p.clock.now();
-    await this.#alone((c) => makeState(c, this.#names));
+    // Rights and tables were proven before: what passes is a server that restarts just now.
+    const lasting = <T>(work: () => Promise<T>) => this.#waitedOut(work, (f) => f.retry);
+    await lasting(() => this.#alone((c) => makeState(c, this.#names)));
     for (;;) {
-      const owners = () => this.#alone((c) => readOwners(c, this.#names, this.#key));
+      const owners = () => lasting(() => this.#alone((c) => readOwners(c, this.#names, this.#key)));
       const { host, clock, waiting } = this.#p;
       const { signal } = this.#life;
       const place = `${this.#o.settings.hosts.map((h) => h.host).join(",")} schema ${this.#o.stateSchema}`;
       const judge = { instance, host, clock, leaseMs, place, signal, owners, waiting };
       const gone = await judgeOwners(judge, await owners());
-      if (await this.#transaction((c) => this.#enter(c, gone, since))) break;
+      if (await lasting(() => this.#transaction((c) => this.#enter(c, gone, since)))) break;
     }
     this.#entered = true;
   }
@@ -236,7 +238,7 @@ export class PostgresCoverage implements StreamCoverage {
     return turn;
   }
 
-  async #waitedOut<T>(fn: () => Promise<T>): Promise<T> {
+  async #waitedOut<T>(fn: () => Promise<T>, passing: (f: Failure) => boolean = passes): Promise<T> {
     let troubled = false;
     for (let pause = RETRY_FIRST_MS; ; pause = Math.min(2 * pause, RETRY_LONGEST_MS)) {
       try {
@@ -245,7 +247,7 @@ export class PostgresCoverage implements StreamCoverage {
         return value;
       } catch (e) {
         const failure = asFailure(e);
-        if (!passes(failure)) throw failure;
+        if (!passing(failure)) throw failure;
         troubled = true;
         this.#p.trouble?.(failure);
         await sleep(this.#p.clock, pause, this.#life.signal);
