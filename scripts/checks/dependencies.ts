@@ -110,7 +110,8 @@ export const purity: Check = {
       const why = await impurity(repo, p.folder);
       if (why !== null) found.set(p.name, why);
     }
-    const build = await readText(repo, "scripts/build-binary.ts");
+    const build = await readText(repo, "scripts/build/parts.ts");
+    const pins = await readText(repo, "scripts/build/pins/bun.lock");
     const lock = await readText(repo, "bun.lock");
     return {
       problems: [
@@ -123,15 +124,15 @@ export const purity: Check = {
         ...packages
           .filter((p) => p.installScripts.length > 0 && !(p.name in allowed.installScripts))
           .map((p) => `${p.name} has install scripts (${p.installScripts.join(", ")}): not on the list`),
-        ...platformPackages(lock)
+        ...[...platformPackages(lock), ...platformPackages(pins)]
           .filter(
             (n) => !(n in allowed.native) && !Object.keys(allowed.platforms).some((f) => n.startsWith(f)),
           )
           .map((n) => `${n} is built for one platform: neither it nor its family is on the list`),
-        ...[...build.matchAll(/name: "([^"]+\.so[^"]*)"/g)]
+        ...[...build.matchAll(/"([^"/]+\.so[^"/]*)"/g)]
           .map((m) => m[1]!)
           .filter((n) => !(n in allowed.embedded))
-          .map((n) => `scripts/build-binary.ts embeds ${n}: not on the list`),
+          .map((n) => `scripts/build/parts.ts embeds ${n}: not on the list`),
       ],
     };
   },

@@ -47,7 +47,7 @@ let loaded: ReadonlyMap<string, string> = new Map();
  * Throws `duckdb.library` (environment) if the library can be had nowhere.
  */
 export function libduckdbPath(): string {
-  return nativePath("libduckdb.so") ?? packagePath("@duckdb/node-bindings-linux-x64/libduckdb.so");
+  return nativePath("libduckdb.so") ?? packagePath();
 }
 
 /**
@@ -98,12 +98,22 @@ function open(name: string, path: string): void {
   if (anchor !== undefined) dlopen(path, { [anchor]: { args: [], returns: FFIType.ptr } });
 }
 
-function packagePath(spec: string): string {
-  try {
-    return createRequire(import.meta.url).resolve(spec);
-  } catch (cause) {
-    throw new Failure("duckdb.library", `${spec} is not installed`, { hint: "Run scripts/setup.sh", cause });
+/** Package managers install the one that fits the machine. */
+function packagePath(): string {
+  const { resolve } = createRequire(import.meta.url);
+  const name = `@duckdb/node-bindings-linux-${process.arch}`;
+  const causes: unknown[] = [];
+  for (const libc of ["", "-musl"]) {
+    try {
+      return resolve(`${name}${libc}/libduckdb.so`);
+    } catch (e) {
+      causes.push(e);
+    }
   }
+  throw new Failure("duckdb.library", `${name} is not installed`, {
+    hint: "Run scripts/setup.sh",
+    cause: causes[0],
+  });
 }
 
 /** Folders to try, best first. Only absolute ones: a relative cache would follow the working directory. */
@@ -191,6 +201,7 @@ function copyChecked(file: NativeFile, out: number): void {
 
 /** A file without a folder: memfd_create(2). The descriptor stays open for as long as the process. */
 function inMemory(file: NativeFile): string {
+  // musl answers to this name too: it takes every `libc.` for itself.
   const libc = dlopen("libc.so.6", {
     memfd_create: { args: [FFIType.cstring, FFIType.u32], returns: FFIType.i32 },
   });

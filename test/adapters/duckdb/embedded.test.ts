@@ -174,6 +174,6 @@ test("cache folders: systemd's, then XDG, home, system, temporary; relative and 
 test("in the source tree the library of node_modules is used as it lies", () => {
   loadRuntime();
   const path = libduckdbPath();
-  expect(path).toEndWith("@duckdb/node-bindings-linux-x64/libduckdb.so");
+  expect(path).toMatch(/node_modules\/@duckdb\/node-bindings-linux-[a-z0-9-]+\/libduckdb\.so$/);
   expect(existsSync(path)).toBeTrue();
 });
