@@ -174,6 +174,7 @@ describe.skipIf(MAIN === null)("positions", () => {
       await feedAll(served, p.topic, 1, 200);
       const ended = await twg.ended();
       expect([ended.code, ended.failure?.code]).toEqual([1, "kafka.topic_recreated"]);
+      expect(twg.count("failure")).toBe(1);
       expect(await rows(p)).toBe(300);
 
       const q = again(p, { source: 'on_recreated = "new_incarnation"\nmetadata_refresh_ms = "1s"' });
