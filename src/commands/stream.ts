@@ -17,6 +17,7 @@ import {
 } from "./config-file.ts";
 import { crashHook } from "./crash-hook.ts";
 import { exitCodeOf } from "./exit-code.ts";
+import { listenToSignals } from "./signals.ts";
 import { buildStream, lanesOf } from "./stream-parts.ts";
 import { VERSION } from "./version.ts";
 
@@ -68,7 +69,7 @@ async function runPipeline(
       version: VERSION,
       lanes: lanesOf(resolved),
     });
-    const signals = listen(stream.runner, () => void reread(config, cli, stream, telemetry));
+    const signals = listenToSignals(stream.runner, () => void reread(config, cli, stream, telemetry));
     try {
       const { rows, reason } = await stream.runner.run();
       observer.emit({ e: "pipeline.stopped", rows, reason });
@@ -123,30 +124,6 @@ function telemetryOf(
     onFatalStall,
     rollMs: sink.type === "postgres" ? sink.commit_interval_ms : sink.roll_interval_ms,
   });
-}
-
-/**
- * SIGTERM and SIGINT drain, the second of them ends at once; SIGHUP rereads the secrets. After `close` they
- * change nothing: the run is over, and its exit code is what is still to be told.
- */
-function listen(runner: Runner, reload: () => void): { close(): void } {
-  let stopping = false;
-  let over = false;
-  const stop = (signal: NodeJS.Signals) => {
-    if (over) return;
-    if (stopping) process.exit(1);
-    stopping = true;
-    runner.drain(`${signal} received`);
-  };
-  process.on("SIGTERM", stop);
-  process.on("SIGINT", stop);
-  process.on("SIGHUP", reload);
-  return {
-    close() {
-      over = true;
-      process.off("SIGHUP", reload);
-    },
-  };
 }
 
 /** New connections use the new values; those that are open go on. A secret that is missing changes nothing. */

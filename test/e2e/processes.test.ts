@@ -145,24 +145,6 @@ test.skipIf(MAIN === null)(
 );
 
 test.skipIf(MAIN === null)(
-  "a signal in the last moments of a run changes nothing: the work is done, and the exit code says so",
-  async () => {
-    const p = await ready(1_000);
-    for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
-      const twg = stream(p, { untilCaughtUp: true });
-      await twg.saw("pipeline.stopped");
-      while (twg.isRunning) {
-        twg.kill(signal);
-        await Bun.sleep(1);
-      }
-      expect((await twg.ended()).code).toBe(0);
-    }
-    await allLanded(p);
-  },
-  LIMIT,
-);
-
-test.skipIf(MAIN === null)(
   'start = "latest": what comes after the first start lands, also if it is killed before anything was covered',
   async () => {
     const topic = fresh("latest");
