@@ -1,7 +1,7 @@
 /**
  * Kills a running pipeline with SIGKILL again and again and counts what landed with a reader that is not ours.
  *
- *   bun run torture --sink parquet|postgres --kills 50 --seed 7 [--points] [--records 60000] [--partitions 6]
+ *   bun run torture --sink parquet|postgres|s3 --kills 50 --seed 7 [--points] [--records 60000] [--partitions 6]
  *                   [--binary dist/twg] [--bootstrap VERSION|HOST:PORT [--kill-brokers]] [--keep] [--json]
  *
  * `--points` kills at each named point of delivery, of settling what the life before left, and of a write of the
@@ -12,6 +12,8 @@
  *
  * With postgres, sessions of twg and the whole server are killed as well (psql counts; the server is that of
  * with-servers.sh --postgres, or one that is started for the run).
+ * With s3 it is a server of with-servers.sh --s3 (`--store versitygw` or `seaweedfs`), and with `--proxy 0.05` every
+ * twentieth request meets what networks, load balancers and overloaded stores do.
  * With --bootstrap librdkafka writes while twg is killed, reads everything at the end, and every value is compared with the files.
  * Last line with --json: {scenario, kills, produced, landed, lost, doubled, orphans, ...}.
  */
@@ -25,6 +27,7 @@ import { parquetSink } from "./torture/parquet-sink.ts";
 import { postgresSink } from "./torture/postgres-sink.ts";
 import { kill, type Started, start } from "./torture/process.ts";
 import { type RealBroker, startReal } from "./torture/real-broker.ts";
+import { s3Sink } from "./torture/s3-sink.ts";
 import type { Life, TortureSink } from "./torture/sink.ts";
 
 const { values: flags } = parseArgs({
@@ -38,6 +41,8 @@ const { values: flags } = parseArgs({
     binary: { type: "string" },
     bootstrap: { type: "string" },
     "kill-brokers": { type: "boolean", default: false },
+    store: { type: "string", default: "versitygw" },
+    proxy: { type: "string", default: "0" },
     keep: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
   },
@@ -53,8 +58,14 @@ async function theSink(): Promise<TortureSink> {
       return parquetSink(folder);
     case "postgres":
       return postgresSink(folder, new SeededChance(Number(flags.seed) + 1), !flags.points);
+    case "s3":
+      return s3Sink(folder, {
+        store: flags.store,
+        faultShare: Number(flags.proxy),
+        seed: Number(flags.seed),
+      });
     default:
-      say(`sinks are parquet and postgres, not ${flags.sink}`);
+      say(`sinks are parquet, postgres and s3, not ${flags.sink}`);
       process.exit(2);
   }
 }
@@ -99,9 +110,9 @@ listen = "off"
 const LIFE = flags["kill-brokers"] ? { leastMs: 1_000, spreadMs: 5_000 } : { leastMs: 250, spreadMs: 1_500 };
 
 /** One life: run until the planned point or a random moment, then SIGKILL. True if it was really killed. */
-async function oneLife(config: string, point: string | null): Promise<boolean> {
+async function oneLife(config: string, point: string | null, slowMs: number): Promise<boolean> {
   const life = stream(config, point, false);
-  if (point === null) await Bun.sleep(LIFE.leastMs + chance.int(LIFE.spreadMs));
+  if (point === null) await Bun.sleep(LIFE.leastMs + chance.int(LIFE.spreadMs + 2 * slowMs));
   else await Promise.race([life.process.exited, Bun.sleep(15_000)]);
   if (life.process.signalCode === "SIGKILL") return true;
   if (life.process.exitCode !== null) {
@@ -124,8 +135,8 @@ async function realBroker(records: number, partitions: number, seconds: number):
 async function lives(config: string, sink: TortureSink, plan: readonly Life[]): Promise<number> {
   let kills = 0;
   for (const [i, life] of plan.entries()) {
-    sink.before(life);
-    if (await oneLife(config, life.point)) kills++;
+    await sink.before(life);
+    if (await oneLife(config, life.point, sink.slowMs ?? 0)) kills++;
     else say(`point ${life.point} was not reached`);
     if ((i + 1) % 10 === 0) say(`${i + 1} of ${plan.length} lives`);
   }
@@ -135,7 +146,7 @@ async function lives(config: string, sink: TortureSink, plan: readonly Life[]): 
 async function run(sink: TortureSink): Promise<boolean> {
   const plan = flags.points ? sink.points : Array<Life>(Number(flags.kills)).fill({ point: null });
   const [records, partitions, seed] = [Number(flags.records), Number(flags.partitions), Number(flags.seed)];
-  const seconds = plan.length * LIFE_S;
+  const seconds = plan.length * (LIFE_S + (sink.slowMs ?? 0) / 1000);
   const real = await realBroker(records, partitions, seconds);
   const broker = real ?? (await startBroker("orders", records, partitions, seed, seconds));
   try {

@@ -10,7 +10,7 @@ import { orphansIn, writersIn } from "./orphans.ts";
 import { type Life, type TortureSink, twice } from "./sink.ts";
 
 /** Settling needs a life before that left an intent: whole, or without its staged files. */
-const SETTLING: readonly Life[] = [
+export const SETTLING: readonly Life[] = [
   { point: "after_intend:1" },
   { point: "settle_before_publish:1" },
   { point: "settle_after_publish_one:1" },

@@ -17,7 +17,9 @@ export interface TortureSink {
   readonly section: string;
   /** Lives that end at each point of delivery. */
   readonly points: readonly Life[];
-  before(life: Life): void;
+  before(life: Life): void | Promise<void>;
+  /** Time that a process takes longer to begin than with a sink on this machine, ms. */
+  readonly slowMs?: number;
   /** Begins to trouble the sink's own server, if it has one; the result ends that and brings it back. */
   trouble(): () => Promise<void>;
   count(): Promise<Landed>;
@@ -25,6 +27,6 @@ export interface TortureSink {
   /** What differs from what librdkafka reads. */
   compare(bootstrap: string, topic: string): Promise<readonly string[]>;
   /** Figures of its own for the result. */
-  figures(): Readonly<Record<string, number>>;
+  figures(): Readonly<Record<string, number | string>>;
   stop(): Promise<void>;
 }

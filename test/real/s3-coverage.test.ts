@@ -39,8 +39,8 @@ for (const [name, server] of EACH_SERVER) {
     const prefix = freshPrefix();
     const objects = () =>
       new S3ObjectStore(
-        { own: ownFolder("p", "s"), instance: instance(), goneMs: 50 },
-        requestsTo(connectionTo(server, prefix)),
+        { own: ownFolder("p", "s"), instance: instance() },
+        requestsTo(connectionTo(server, prefix, { goneAfterMs: 50 })),
       );
     return {
       versions: () => traffic.watch(provenOnce(versions(prefix))),

@@ -38,7 +38,7 @@ for (const [name, server] of EACH_SERVER) {
     const through = (prefix: string) =>
       requestsTo(connectionTo({ ...server, endpoint: proxy.endpoint }, prefix, { requestTimeoutMs: 5_000 }));
     const storeAt = (prefix: string, instance: string) =>
-      new S3ObjectStore({ own: ownFolder("p", "s"), instance, goneMs: 400 }, through(prefix));
+      new S3ObjectStore({ own: ownFolder("p", "s"), instance }, through(prefix));
 
     /** The first `times` requests of this kind meet the fault; then all is well. */
     const once = (operation: S3Operation, fault: Fault, times: number) => {
@@ -69,7 +69,7 @@ for (const [name, server] of EACH_SERVER) {
       const prefix = freshPrefix();
       const outside = new Outside(server, prefix);
       const clean = new S3ObjectStore(
-        { own: ownFolder("p", "s"), instance: "b", goneMs: 400 },
+        { own: ownFolder("p", "s"), instance: "b" },
         requestsTo(connectionTo(server, prefix)),
       );
       const store = storeAt(prefix, "a");

@@ -19,7 +19,7 @@ for (const [name, server] of EACH_SERVER) {
       const outside = new Outside(server, prefix);
       const open = async (sink: string, instance: string) => {
         const requests = requestsTo(connectionTo(server, prefix));
-        const store = new S3ObjectStore({ own: ownFolder("p", sink), instance, goneMs: 400 }, requests);
+        const store = new S3ObjectStore({ own: ownFolder("p", sink), instance }, requests);
         await store.prepare();
         return store;
       };

@@ -53,6 +53,7 @@ export function connectionTo(
     partBytes: 5 * 1024 * 1024,
     maxRequests: 8,
     requestTimeoutMs: 20_000,
+    goneAfterMs: 400,
     ...more,
   };
 }

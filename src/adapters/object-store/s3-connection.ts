@@ -25,6 +25,8 @@ export interface S3Connection extends BucketPlace {
   readonly partBytes: number;
   readonly maxRequests: number;
   readonly requestTimeoutMs: number;
+  /** How long an upload and its object must both stay away before they count as gone. */
+  readonly goneAfterMs: number;
 }
 
 /** Region that is written into signatures where a private endpoint is named and no region: those ignore it. */
@@ -54,5 +56,6 @@ export function s3Connection(place: BucketPlace, o: Resolved<S3Options>): S3Conn
     partBytes: o.part_bytes,
     maxRequests: o.max_requests,
     requestTimeoutMs: o.request_timeout_ms,
+    goneAfterMs: o.gone_after_ms,
   };
 }

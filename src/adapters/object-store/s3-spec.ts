@@ -119,6 +119,16 @@ const shape = {
     .default(60_000)
     .describe("Longest that one request may take before it counts as cut.")
     .meta({ unit: "ms", examples: ["60s"], why: "A part of 8 MiB at 1 MB/s, with room." }),
+  gone_after_ms: durationMs({ min: 100, max: 3_600_000 })
+    .default(60_000)
+    .describe(
+      "After a crash: how long a file's upload and its object must both be away before its records are read again.",
+    )
+    .meta({
+      unit: "ms",
+      examples: ["60s"],
+      why: "Some gateways show neither of the two while an upload is being completed.",
+    }),
   coverage_interval_ms: durationMs({ min: 50, max: 60_000 })
     .default(1_000)
     .describe("Shortest time between two writes of the coverage object.")

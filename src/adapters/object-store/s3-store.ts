@@ -7,7 +7,7 @@
  * one the object is looked at, and it counts only if it is there with our token and size.
  *
  * And what an absent upload is worth: while a completion is under way some gateways show neither the upload nor the
- * object. Both count as gone for good only if they stay so for GONE_MS. Nothing of ours removes an upload that an
+ * object. Both count as gone for good only if they stay so for `gone_after_ms`. Nothing of ours removes an upload that an
  * intent names, so that time is spent only after a crash within a completion, or when people removed the upload.
  */
 import { Failure } from "../../core/failure/failure.ts";
@@ -27,11 +27,8 @@ export interface S3StoreOptions {
   readonly own: string;
   /** Unique to the process and lane, and part of every key that is staged. */
   readonly instance: string;
-  /** How long an upload and its object must both stay away before they count as gone, ms. */
-  readonly goneMs?: number;
 }
 
-const GONE_MS = 60_000;
 const LOOK_FIRST_MS = 100;
 const LOOK_LONGEST_MS = 2_000;
 /** Completions of one object before its caller is told; the caller waits outages out. */
@@ -74,7 +71,7 @@ export class S3ObjectStore implements ObjectStore {
   async probe(target: Target): Promise<TargetState> {
     const staging = this.#staging(target);
     const { clock } = this.#r;
-    const until = clock.monotonic() + (this.#o.goneMs ?? GONE_MS);
+    const until = clock.monotonic() + this.#r.connection.goneAfterMs;
     for (let pause = LOOK_FIRST_MS; ; pause = Math.min(2 * pause, LOOK_LONGEST_MS)) {
       const state = await this.#look(target, staging);
       if (state !== "absent" || clock.monotonic() >= until) return state;
