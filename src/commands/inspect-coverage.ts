@@ -1,9 +1,11 @@
 /** `twg inspect coverage`: what has landed, per partition, from the coverage beside the files. Reads only. */
 import { coverageFolderOf } from "../adapters/coverage/local.ts";
 import { rootOf } from "../adapters/parquet/template.ts";
+import { isBucketUrl } from "../core/config/bucket-url.ts";
 import { formatBytes } from "../core/config/option-types.ts";
 import { Failure } from "../core/failure/failure.ts";
 import type { Range } from "../core/ports/coverage.ts";
+import { bucketCoverage, s3TableOf } from "./bucket-reader.ts";
 import { type Cli, outJson } from "./cli.ts";
 import { loadConfig, type ResolvedConfig, resolveSecrets } from "./config-file.ts";
 import { coverageFoldersIn, readCoverage } from "./coverage-reader.ts";
@@ -32,11 +34,18 @@ interface Place extends CoverageSummary {
 }
 
 async function placesOf({ path, config }: InspectCoverageOptions, cli: Cli): Promise<Place[]> {
-  if (path !== undefined && config === undefined) return inFolders(await coverageFoldersIn(rootOf(path)));
+  if (path !== undefined && config === undefined) {
+    if (isBucketUrl(path)) return inBucket(path, await s3TableOf(undefined, cli.environment), null);
+    return inFolders(await coverageFoldersIn(rootOf(path)));
+  }
   if (config !== undefined && path === undefined) {
     const loaded = await loadConfig(config);
     const { pipeline, sink } = loaded;
     if (sink.type === "postgres") return inDatabase(await resolveSecrets(loaded, cli.environment));
+    if (isBucketUrl(sink.path)) {
+      const of = { pipeline: pipeline.name, sink: sink.name };
+      return inBucket(sink.path, await s3TableOf(config, cli.environment), of);
+    }
     return inFolders([coverageFolderOf(rootOf(sink.path), pipeline.name, sink.name)]);
   }
   const what =
@@ -53,6 +62,15 @@ async function inFolders(folders: readonly string[]): Promise<Place[]> {
     if (state !== null) places.push({ place: folder, ...summarizeCoverage(state) });
   }
   return places;
+}
+
+async function inBucket(
+  path: string,
+  options: Parameters<typeof bucketCoverage>[1],
+  of: Parameters<typeof bucketCoverage>[2],
+): Promise<Place[]> {
+  const found = await bucketCoverage(rootOf(path), options, of);
+  return found.map(({ place, state }) => ({ place, ...summarizeCoverage(state) }));
 }
 
 async function inDatabase(config: ResolvedConfig): Promise<Place[]> {

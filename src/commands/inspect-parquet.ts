@@ -1,9 +1,10 @@
 /** `twg inspect parquet`: rows, spans and metadata of Parquet files, and sample rows. */
+import { isBucketUrl } from "../core/config/bucket-url.ts";
 import { formatBytes } from "../core/config/option-types.ts";
 import { asFailure, Failure } from "../core/failure/failure.ts";
 import { type Cli, outJson } from "./cli.ts";
 import { exitCodeOf } from "./exit-code.ts";
-import { type ParquetFacts, parquetFilesOf, readParquetFacts } from "./parquet-file.ts";
+import { type ParquetFacts, type ParquetSource, parquetFilesOf, readParquetFacts } from "./parquet-file.ts";
 import { reportFailure } from "./report.ts";
 import { printable, styled } from "./style.ts";
 import { renderTable } from "./table.ts";
@@ -13,11 +14,24 @@ export interface InspectParquetOptions {
   readonly json: boolean;
   /** Sample rows per file. */
   readonly rows: number;
+  /** Configuration file whose `[sink.s3]` says how to reach a bucket. */
+  readonly config?: string;
+}
+
+async function filesOf({ paths, config }: InspectParquetOptions, cli: Cli): Promise<ParquetSource[]> {
+  const found = await parquetFilesOf(paths.filter((p) => !isBucketUrl(p)));
+  const urls = paths.filter(isBucketUrl);
+  if (urls.length === 0) return found;
+  const { s3TableOf } = await import("./bucket-reader.ts");
+  const { parquetObjectsOf } = await import("./parquet-object.ts");
+  const options = await s3TableOf(config, cli.environment);
+  for (const url of urls) found.push(...(await parquetObjectsOf(url, options)));
+  return found;
 }
 
 /** A damaged file is reported and does not hide the others; the exit code is that of the first failure. */
 export async function runInspectParquet(options: InspectParquetOptions, cli: Cli): Promise<number> {
-  const files = await parquetFilesOf(options.paths);
+  const files = await filesOf(options, cli);
   if (files.length === 0) {
     throw new Failure("inspect.unreadable", "there is no *.parquet file", { at: options.paths.join(", ") });
   }

@@ -25,27 +25,45 @@ const MAX_DEPTH = 32;
 /** Coverage and staged files. Other names that begin with `_` or `.` may be topics. */
 const OWN_FOLDER = "_twg";
 
-export async function readParquetFacts(path: string, sampleRows: number): Promise<ParquetFacts> {
+/** A Parquet file wherever it is. */
+export interface ParquetSource {
+  readonly name: string;
+  open(): Promise<{ readonly buffer: AsyncBuffer; close(): Promise<void> }>;
+}
+
+export async function readParquetFacts(source: ParquetSource, sampleRows: number): Promise<ParquetFacts> {
+  const { buffer, close } = await source.open();
+  try {
+    return await factsOf(source.name, buffer, sampleRows);
+  } finally {
+    await close();
+  }
+}
+
+function localSource(path: string): ParquetSource {
+  return { name: path, open: () => openLocal(path) };
+}
+
+async function openLocal(path: string) {
   const handle = await open(path, "r").catch((e: unknown) => {
     throw unreadable(path, e);
   });
-  try {
-    const { size } = await handle.stat();
-    const file: AsyncBuffer = {
-      byteLength: size,
-      async slice(start, end = size) {
-        if (start < 0 || end < start || end > size)
-          throw new RangeError(`bytes ${start} to ${end} of ${size}`);
-        const bytes = new Uint8Array(end - start);
-        const { bytesRead } = await handle.read(bytes, 0, bytes.length, start);
-        if (bytesRead < bytes.length) throw new RangeError("the file became shorter");
-        return bytes.buffer;
-      },
-    };
-    return await factsOf(path, file, sampleRows);
-  } finally {
-    await handle.close();
-  }
+  const { size } = await handle.stat();
+  const buffer: AsyncBuffer = {
+    byteLength: size,
+    async slice(start, end = size) {
+      checkSlice(start, end, size);
+      const bytes = new Uint8Array(end - start);
+      const { bytesRead } = await handle.read(bytes, 0, bytes.length, start);
+      if (bytesRead < bytes.length) throw new RangeError("the file became shorter");
+      return bytes.buffer;
+    },
+  };
+  return { buffer, close: () => handle.close() };
+}
+
+export function checkSlice(start: number, end: number, size: number): void {
+  if (start < 0 || end < start || end > size) throw new RangeError(`bytes ${start} to ${end} of ${size}`);
 }
 
 async function factsOf(path: string, file: AsyncBuffer, sampleRows: number): Promise<ParquetFacts> {
@@ -148,14 +166,14 @@ function inflateZstd(input: Uint8Array, outputLength: number): Uint8Array {
 }
 
 /** Files as named; folders are searched for `*.parquet`, sorted, leaving out what is staged. */
-export async function parquetFilesOf(paths: readonly string[]): Promise<string[]> {
-  const found: string[] = [];
+export async function parquetFilesOf(paths: readonly string[]): Promise<ParquetSource[]> {
+  const found: ParquetSource[] = [];
   for (const path of paths) {
     const info = await stat(path).catch((e: unknown) => {
       throw unreadable(path, e);
     });
-    if (info.isDirectory()) found.push(...(await searched(path)));
-    else found.push(path);
+    const files = info.isDirectory() ? await searched(path) : [path];
+    found.push(...files.map(localSource));
   }
   return found;
 }

@@ -190,7 +190,7 @@ function addInspect(program: Command, cli: Cli, finish: Finish): void {
   inspect
     .command("coverage")
     .description("Show what is covered per partition, with holes, and what is lost.")
-    .argument("[path]", "folder of the sink, instead of -c")
+    .argument("[path]", "folder or s3:// prefix of the sink, instead of -c")
     .addOption(new Option("-c, --config <file>", "the pipeline's TOML file"))
     .addOption(jsonOption())
     .addHelpText(
@@ -203,14 +203,15 @@ function addInspect(program: Command, cli: Cli, finish: Finish): void {
   inspect
     .command("parquet")
     .description("Show rows, spans and metadata of Parquet files, and sample rows.")
-    .argument("<path...>", "files, or folders that are searched for *.parquet")
+    .argument("<path...>", "files, or folders that are searched for *.parquet; s3:// goes, too")
+    .addOption(new Option("-c, --config <file>", "pipeline whose [sink.s3] says how to reach a bucket"))
     .addOption(jsonOption())
     .addOption(new Option("--rows <n>", "sample rows to print of each file").default(0).argParser(rowCount))
     .addHelpText(
       "after",
       examples("twg inspect parquet ./quickstart-data", "twg inspect parquet part-1.parquet --rows 5 --json"),
     )
-    .action(async (paths: string[], options: { json: boolean; rows: number }) => {
+    .action(async (paths: string[], options: { config?: string; json: boolean; rows: number }) => {
       finish(await (await import("./inspect-parquet.ts")).runInspectParquet({ ...options, paths }, cli));
     });
 }
