@@ -129,7 +129,7 @@ function addConfig(program: Command, cli: Cli, finish: Finish): void {
   config
     .command("validate")
     .description(
-      "Report every problem of a file with line, path, what was seen and what is allowed. No network.",
+      "Report every problem of a file with line, path, what was seen and what is allowed, or what may surprise in one without any. No network.",
     )
     .addOption(configOption())
     .addOption(jsonOption())

@@ -1,6 +1,7 @@
 // Goal: each signal does its own, and one that comes when the run is over changes nothing. Method: a child that signals itself.
 import { expect, test } from "bun:test";
 import { join } from "node:path";
+import { listenToSignals } from "../../src/commands/signals.ts";
 
 const SIGNALS = join(import.meta.dir, "../../src/commands/signals.ts");
 
@@ -39,3 +40,19 @@ test.each(["SIGTERM", "SIGINT"])(
     expect(await child(`await send("SIGTERM"); ${body}`)).toEqual(["SIGTERM received", "done", "exit 0"]);
   },
 );
+
+test("what is heard while it listens, and what after", () => {
+  const heard: string[] = [];
+  const before = process.listenerCount("SIGHUP");
+  const others = { SIGTERM: process.listeners("SIGTERM"), SIGINT: process.listeners("SIGINT") };
+  const signals = listenToSignals({ drain: (why) => heard.push(why) }, () => heard.push("reload"));
+  process.emit("SIGHUP", "SIGHUP");
+  process.emit("SIGINT", "SIGINT");
+  signals.close();
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.emit(signal, signal);
+  expect(heard).toEqual(["reload", "SIGINT received"]);
+  expect(process.listenerCount("SIGHUP")).toBe(before);
+  // Those of a run stay to its end, which is not the end of this process.
+  for (const l of process.listeners("SIGTERM")) if (!others.SIGTERM.includes(l)) process.off("SIGTERM", l);
+  for (const l of process.listeners("SIGINT")) if (!others.SIGINT.includes(l)) process.off("SIGINT", l);
+});
