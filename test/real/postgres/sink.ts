@@ -1,8 +1,10 @@
 /** A writer and the coverage of one sink against the real server, with records as plain rows. */
+
+import type { TransactionPoint } from "../../../src/adapters/postgres/copy-set.ts";
 import { PostgresCoverage } from "../../../src/adapters/postgres/coverage.ts";
 import { prepareSink } from "../../../src/adapters/postgres/prepare.ts";
 import type { PostgresSettings } from "../../../src/adapters/postgres/settings.ts";
-import { PostgresWriter, type TransactionPoint } from "../../../src/adapters/postgres/writer.ts";
+import { PostgresWriter } from "../../../src/adapters/postgres/writer.ts";
 import type { Authority } from "../../../src/core/ports/coverage.ts";
 import type { HostIdentity, Life } from "../../../src/core/ports/host-identity.ts";
 import type { SetFiles, SetRefusal } from "../../../src/core/ports/lane-parts.ts";

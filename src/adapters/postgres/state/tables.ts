@@ -5,6 +5,7 @@
  *   owner     processes that have a sink open        stream    generation of each stream: the row lock of every commit
  *   coverage  [first, next) -> durable in the sink   lost      ranges that will never be there, with the reason
  *   topic     incarnations                           lease     recovery windows
+ *   reject    rows that were refused, with the reason, durable with the set that they were in
  *   receipt   the newest committed set of each writer: settles a COMMIT whose answer was lost
  */
 import { Failure } from "../../../core/failure/failure.ts";
@@ -19,7 +20,16 @@ export interface StateNames {
   table(name: StateTable): string;
 }
 
-export type StateTable = "format" | "owner" | "stream" | "coverage" | "lost" | "topic" | "lease" | "receipt";
+export type StateTable =
+  | "format"
+  | "owner"
+  | "stream"
+  | "coverage"
+  | "lost"
+  | "topic"
+  | "lease"
+  | "receipt"
+  | "reject";
 
 export function stateNames(schema: string): StateNames {
   return { schema, table: (name) => `${quoted(schema)}.${quoted(name)}` };
@@ -69,6 +79,10 @@ export function stateDdl({ schema, table }: StateNames): readonly string[] {
       "lease",
       `${SINK}, name text NOT NULL, lease bigint NOT NULL, owner text NOT NULL,
        PRIMARY KEY (pipeline, sink, name)`,
+    ),
+    made(
+      "reject",
+      `${SINK}, set_id text NOT NULL, line text NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp()`,
     ),
     made(
       "receipt",

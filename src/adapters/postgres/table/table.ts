@@ -25,13 +25,20 @@ export function checkServer(connection: PgConnection): void {
   }
 }
 
-/** Makes the table or proves that it fits. Throws postgres.missing, .table_mismatch, .not_durable or .denied. */
+export interface WantedColumn extends TableColumnSpec {
+  /** Whether a column of another type takes the same values; default: only what takes the very same bytes. */
+  readonly takes?: (found: string) => boolean;
+  /** Rows with a null are refused before they get there. */
+  readonly nullsRefused?: true;
+}
+
+/** Makes the table or proves that it fits; the type of each of its columns. Throws postgres.missing, .table_mismatch, .not_durable or .denied. */
 export async function prepareTable(
   connection: PgConnection,
   name: TableName,
-  columns: readonly TableColumnSpec[],
+  columns: readonly WantedColumn[],
   create: boolean,
-): Promise<void> {
+): Promise<readonly FoundColumn[]> {
   const at = `${connection.at} ${shownTable(name)}`;
   let found = await look(connection, name);
   if (found === null) {
@@ -65,6 +72,7 @@ export async function prepareTable(
       hint: `Run: GRANT INSERT ON ${quotedTable(name)} TO the user of the url`,
     });
   }
+  return found.columns;
 }
 
 export function createStatement(name: TableName, columns: readonly TableColumnSpec[]): string {
@@ -72,7 +80,7 @@ export function createStatement(name: TableName, columns: readonly TableColumnSp
   return `CREATE TABLE IF NOT EXISTS ${quotedTable(name)} (${lines.join(", ")})`;
 }
 
-interface FoundColumn {
+export interface FoundColumn {
   readonly name: string;
   readonly type: string;
   readonly notNull: boolean;
@@ -136,7 +144,7 @@ const KINDS: Readonly<Record<string, string>> = {
 const SAME: Readonly<Record<string, string>> = { "character varying": "text" };
 
 /** Every difference that matters, in words: what is there, and what is wanted. */
-function differences(found: Found, columns: readonly TableColumnSpec[]): string[] {
+function differences(found: Found, columns: readonly WantedColumn[]): string[] {
   if (found.kind !== "r" && found.kind !== "p") {
     return [`it is ${KINDS[found.kind] ?? `a relation of kind ${found.kind}`}, wanted is a table`];
   }
@@ -145,10 +153,10 @@ function differences(found: Found, columns: readonly TableColumnSpec[]): string[
   for (const wanted of columns) {
     const there = byName.get(wanted.name);
     if (there === undefined) problems.push(`column ${wanted.name} ${wanted.type} is missing`);
-    else if ((SAME[there.type] ?? there.type) !== wanted.type) {
+    else if (!(wanted.takes?.(there.type) ?? (SAME[there.type] ?? there.type) === wanted.type)) {
       problems.push(`column ${wanted.name} is ${there.type}, wanted is ${wanted.type}`);
     } else if (there.generated) problems.push(`column ${wanted.name} is generated and cannot be written`);
-    else if (there.notNull && wanted.nullable)
+    else if (there.notNull && wanted.nullable && wanted.nullsRefused !== true)
       problems.push(`column ${wanted.name} is NOT NULL and must take nulls`);
     byName.delete(wanted.name);
   }

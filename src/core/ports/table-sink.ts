@@ -1,0 +1,24 @@
+/** The lane's end of a sink of decoded rows. The same turns as a raw writer's, over columns. */
+import type { Span } from "../records/stream.ts";
+import type { TableBatch } from "../types/table-batch.ts";
+import type { Authority } from "./coverage.ts";
+import type { SetFiles, SetRefusal } from "./lane-parts.ts";
+
+/** One per lane. Holds the open set. */
+export interface TableSink {
+  /** Begins a set under this id, unique over all processes that ever write the sink. */
+  open(id: string): void;
+  /** Takes the rows, synchronously: the batch's arrays may be reused on return. All batches have one schema. */
+  write(batch: TableBatch): void;
+  /** Lines of refused rows; they become durable with the set. */
+  reject(lines: Uint8Array, rows: number): void;
+  /** Moves on what is complete. After a retryable Failure nothing is lost: calling it again goes on. */
+  flush(): Promise<void>;
+  /** Bytes in memory for the open set, and its bytes in all, against `roll_bytes`. */
+  readonly held: number;
+  readonly size: number;
+  /** Ends the set, which stands for `spans`, and makes it durable. Retryable like flush. */
+  seal(spans: readonly Span[], authorities: readonly Authority[]): Promise<SetFiles | SetRefusal>;
+  /** Drops the open set. */
+  abort(): Promise<void>;
+}
