@@ -184,5 +184,9 @@ class LookingHost implements SourceHost {
   troubled(): void {}
   async lost(): Promise<void> {}
   awaited(): void {}
+  async release(): Promise<void> {}
+
+  async abandon(): Promise<void> {}
+
   async gone(): Promise<void> {}
 }

@@ -68,6 +68,10 @@ class CountingHost implements SourceHost {
 
   room = () => this.#budget.room(0);
   awaited(): void {}
+  async release(): Promise<void> {}
+
+  async abandon(): Promise<void> {}
+
   async gone(): Promise<void> {}
   whenRoom = (_lane: number, wake: () => void) => this.#budget.whenRoom(0, wake);
   takeBuffer = (bytes: number) => this.#buffers.take(bytes);

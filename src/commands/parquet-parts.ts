@@ -6,18 +6,18 @@ import { Committer } from "../core/delivery/committer.ts";
 import { toWire } from "../core/failure/failure.ts";
 import type { ResolvedConfig, SinkOf } from "./config-file.ts";
 import { objectSinkStores } from "./object-stores.ts";
-import { LEASE_MS, type SinkContext, type SinkParts } from "./sink-parts.ts";
+import { isShared, LEASE_MS, type SinkContext, type SinkParts } from "./sink-parts.ts";
 import { VERSION } from "./version.ts";
 
 export function parquetParts(
-  { pipeline }: ResolvedConfig,
+  { pipeline, source }: ResolvedConfig,
   sink: SinkOf<"parquet">,
   { instance, observer, hook }: SinkContext,
 ): SinkParts {
   const stores = objectSinkStores(pipeline.name, sink, instance, hook);
   const hooked = hook === null ? {} : { hook };
   const coverage = new CoverageKeeper(
-    { instance, leaseMs: LEASE_MS, minIntervalMs: stores.intervalMs },
+    { instance, leaseMs: LEASE_MS, minIntervalMs: stores.intervalMs, shared: isShared(source) },
     {
       versions: stores.versions,
       objects: stores.objects,
@@ -65,6 +65,8 @@ export function parquetParts(
     },
     prepare: () => stores.prepare(),
     sweep: async () => {
+      // What is staged may be another member's, at work right now.
+      if (!coverage.isAlone) return;
       const removed = await stores.objects.sweep(coverage.stagedNames());
       if (removed.length > 0) observer.emit({ e: "staging.swept", removed: removed.length });
     },

@@ -2,12 +2,18 @@
 import type { CommitListener, SetCommitter } from "../core/delivery/committer.ts";
 import type { StreamCoverage } from "../core/ports/coverage.ts";
 import type { Observer } from "../core/ports/observer.ts";
+import type { ResolvedConfig } from "./config-file.ts";
 import type { LaneSink } from "./lane-config.ts";
 
 /** Heartbeats that an owner misses before another machine may take its place. */
 const LEASE_BEATS = 5;
 export const HEARTBEAT_MS = 3_000;
 export const LEASE_MS: number = LEASE_BEATS * HEARTBEAT_MS;
+
+/** Members of a group enter a sink beside each other: the claims of their streams keep them apart. */
+export function isShared(source: ResolvedConfig["source"]): boolean {
+  return source.group !== undefined && source.group_protocol !== "none";
+}
 
 /** Passed at every named point, whoever names it. */
 export type PointHook = (point: string) => void | Promise<void>;

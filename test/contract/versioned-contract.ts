@@ -71,6 +71,8 @@ export function versionedContract(name: string, make: () => Promise<VersionedBen
       await a.putSegment("x", bytes("ex"));
       await a.putSegment("y.1", bytes("why"));
       expect([text(await b.getSegment("x")), text(await b.getSegment("y.1"))]).toEqual(["ex", "why"]);
+      await b.sweep(null);
+      expect(text(await a.getSegment("x"))).toBe("ex");
       await b.sweep(new Set(["y.1"]));
       expect([await a.getSegment("x"), text(await a.getSegment("y.1"))]).toEqual([null, "why"]);
     });

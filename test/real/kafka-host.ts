@@ -91,6 +91,10 @@ export class RealHost implements SourceHost {
 
   awaited(): void {}
 
+  async release(): Promise<void> {}
+
+  async abandon(): Promise<void> {}
+
   async gone(): Promise<void> {}
 
   whenRoom(_lane: number, wake: () => void): void {

@@ -212,6 +212,7 @@ function settingsOf(world: NodeWorld) {
     dialTimeoutMs: 2_000,
     tls: null,
     sasl: null,
+    sharing: null,
   } as const;
 }
 

@@ -148,11 +148,11 @@ export class LocalVersionedStore implements VersionedStore {
     }
   }
 
-  async sweep(keep: ReadonlySet<string>): Promise<void> {
+  async sweep(keep: ReadonlySet<string> | null): Promise<void> {
     try {
       for (const name of await readdir(this.place)) {
         const segment = SEGMENT.exec(name)?.[1];
-        const stray = name.endsWith(UNFINISHED) || (segment !== undefined && !keep.has(segment));
+        const stray = name.endsWith(UNFINISHED) || (segment !== undefined && keep?.has(segment) === false);
         if (stray) await unlink(join(this.place, name)).catch(() => {});
       }
     } catch (e) {

@@ -65,7 +65,8 @@ export class MemoryVersionedStore implements VersionedStore {
     return this.#shared.segments.get(name) ?? null;
   }
 
-  async sweep(keep: ReadonlySet<string>): Promise<void> {
+  async sweep(keep: ReadonlySet<string> | null): Promise<void> {
+    if (keep === null) return;
     for (const name of this.#shared.segments.keys()) if (!keep.has(name)) this.#shared.segments.delete(name);
   }
 }

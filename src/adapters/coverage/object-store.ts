@@ -120,13 +120,13 @@ export class ObjectVersionedStore implements VersionedStore {
     }
   }
 
-  async sweep(keep: ReadonlySet<string>): Promise<void> {
+  async sweep(keep: ReadonlySet<string> | null): Promise<void> {
     try {
       const from = `${this.#folder}/`;
       for (const { key } of await this.#objects.list(from)) {
         const name = key.slice(from.length);
         const segment = SEGMENT.exec(name)?.[1];
-        const stray = name.startsWith("probe-") || (segment !== undefined && !keep.has(segment));
+        const stray = name.startsWith("probe-") || (segment !== undefined && keep?.has(segment) === false);
         if (stray) await this.#objects.remove(key);
       }
     } catch (e) {

@@ -1,5 +1,6 @@
 /** The source's options, with their secrets, as the client's settings. */
 import type { Resolved } from "../../core/config/secret.ts";
+import { ASSIGNORS } from "./assignors/table.ts";
 import type { KafkaSourceSettings } from "./source.ts";
 import type { KafkaSourceOptions } from "./spec.ts";
 
@@ -25,11 +26,32 @@ export function kafkaSettings(o: Resolved<KafkaSourceOptions>, version: string):
     metadataRefreshMs: o.metadata_refresh_ms,
     onOutOfRange: o.on_out_of_range,
     onRecreated: o.on_recreated,
+    sharing: sharingOf(o),
     clientId: o.client_id,
     version,
     dialTimeoutMs: Math.min(DIAL_TIMEOUT_MS, Math.ceil(o.connect_timeout_ms / 2)),
     tls: tlsOf(o.tls),
     sasl: saslOf(o.sasl),
+  };
+}
+
+/** As in Kafka's own clients; in a short session so often that two may be lost. */
+const HEARTBEAT_MS = 3_000;
+const HEARTBEATS_A_SESSION = 3;
+
+function sharingOf(o: Resolved<KafkaSourceOptions>): KafkaSourceSettings["sharing"] {
+  if (o.group === undefined || o.group_protocol === "none") return null;
+  return {
+    protocol: o.group_protocol,
+    assignors: o.assignors.map((name) => ASSIGNORS[name]),
+    serverAssignor: o.server_assignor ?? null,
+    instanceId: o.group_instance_id ?? null,
+    rackId: o.rack ?? null,
+    sessionTimeoutMs: o.session_timeout_ms,
+    heartbeatIntervalMs:
+      o.heartbeat_interval_ms ??
+      Math.min(HEARTBEAT_MS, Math.floor(o.session_timeout_ms / HEARTBEATS_A_SESSION)),
+    rebalanceTimeoutMs: o.rebalance_timeout_ms,
   };
 }
 

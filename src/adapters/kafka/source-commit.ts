@@ -18,7 +18,18 @@ export interface CommitMark extends GroupPartition {
   readonly leaderEpoch: number;
 }
 
+/** Who commits: a member of the group, or (the default) somebody outside of it, for whom partitions were not assigned. */
+export interface Committing {
+  readonly memberId: string;
+  readonly epoch: number;
+  readonly instanceId: string | null;
+}
+
+const NO_MEMBER: Committing = { memberId: "", epoch: -1, instanceId: null };
+
 export interface CommitParts {
+  /** Waits while the group forms anew. */
+  readonly member?: (signal: AbortSignal) => Promise<Committing>;
   readonly client: KafkaClient;
   readonly clock: Clock;
   readonly chance: Chance;
@@ -85,15 +96,15 @@ export class GroupCommitter {
 
   async #send(marks: readonly CommitMark[], signal: AbortSignal): Promise<void> {
     const { client } = this.#parts;
+    const member = (await this.#parts.member?.(signal)) ?? NO_MEMBER;
     const link = await client.link(await client.coordinator(this.#group, signal), CONTROL, signal);
     const topics = new Map<string, CommitMark[]>();
     for (const m of marks) topics.set(m.topic, [...(topics.get(m.topic) ?? []), m]);
     const body = {
       groupId: this.#group,
-      // Outside of group membership (the partitions are assigned by us): no generation, no member.
-      generationIdOrMemberEpoch: -1,
-      memberId: "",
-      groupInstanceId: null,
+      generationIdOrMemberEpoch: member.epoch,
+      memberId: member.memberId,
+      groupInstanceId: member.instanceId,
       topics: [...topics].map(([name, list]) => ({
         name,
         topicId: list[0]!.topicId,
@@ -130,12 +141,12 @@ export class GroupCommitter {
     }
   }
 
-  /** We are no member of the group, so what a broker says of members means that somebody else is one. */
+  /** If we are no member of the group, what a broker says of members means that somebody else is one. */
   #refusal(errorCode: number, at: string): Failure {
     const f = brokerFailure(errorCode, `OffsetCommit of group ${this.#group}`, at);
-    if (kafkaError(errorCode).action !== "rejoin") return f;
+    if (kafkaError(errorCode).action !== "rejoin" || this.#parts.member !== undefined) return f;
     const hint =
-      "The group has members: another consumer uses it. Stop that one, or name a group of its own in source.group";
+      "The group has members: another consumer uses it. Stop that one, name a group of its own in source.group, or share its partitions by source.group_protocol";
     return new Failure(f.code, f.message, { at, hint, retry: f.retry });
   }
 }

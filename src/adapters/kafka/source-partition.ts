@@ -7,9 +7,10 @@ import type { TopicPartition } from "./source-offsets.ts";
  * `fetching`: in the requests of its leader's loop (unless it is held for a moment).
  * `checking`: the leader has changed and the log may have been cut: nothing is fetched before that is known.
  * `stranded`: its position is out of range and the policy is being applied.
+ * `leaving`: another member of the group gets it; what was fetched is finished.
  * `gone`: its topic was made anew; the partition of the new topic is another object.
  */
-export type PartitionState = "fetching" | "checking" | "stranded" | "gone";
+export type PartitionState = "fetching" | "checking" | "stranded" | "leaving" | "gone";
 
 interface EpochStart {
   readonly from: bigint;
@@ -91,7 +92,7 @@ export class Partition implements TopicPartition {
     this.version++;
     this.#epochs = [];
     this.heldUntil = 0;
-    if (this.state !== "gone") this.state = "fetching";
+    if (this.state !== "gone" && this.state !== "leaving") this.state = "fetching";
   }
 
   wanted(requestEpoch: number): WantedPartition {

@@ -76,7 +76,33 @@ export class PartitionReader implements FetchWatch {
 
   /** Those that are being read. */
   living(): Partition[] {
-    return [...this.#partitions.values()].filter((p) => p.state !== "gone");
+    return [...this.#partitions.values()].filter((p) => p.state !== "gone" && p.state !== "leaving");
+  }
+
+  #find(topic: string, partition: number): Partition | null {
+    for (const p of this.#partitions.values()) {
+      if (p.topic === topic && p.partition === partition && p.state !== "gone") return p;
+    }
+    return null;
+  }
+
+  /** It is not fetched any more; what was fetched may still be acknowledged. Its stream, null if it is not read here. */
+  leave(topic: string, partition: number): number | null {
+    const p = this.#find(topic, partition);
+    if (p === null) return null;
+    if (p.state !== "leaving") p.version++;
+    p.state = "leaving";
+    return p.stream;
+  }
+
+  drop(topic: string, partition: number): void {
+    const p = this.#find(topic, partition);
+    if (p === null) return;
+    this.retire(p);
+    this.#partitions.delete(p.stream);
+    this.#p.troubles.clear(`partition ${p.name}`);
+    this.#p.troubles.clear(leaderOf(topic, partition));
+    this.#wakeLoops();
   }
 
   /** Its topic is not the one any more: nothing of it is fetched again. */
@@ -145,7 +171,7 @@ export class PartitionReader implements FetchWatch {
     const partitions: Partition[] = [];
     let nextAt = Number.POSITIVE_INFINITY;
     for (const p of this.#partitions.values()) {
-      if (p.lane !== lane || p.state === "gone") continue;
+      if (p.lane !== lane || p.state === "gone" || p.state === "leaving") continue;
       const known = this.#p.client.metadata.leader(p.topic, p.partition);
       if (known.leader !== broker) continue;
       if (p.state !== "fetching" || this.#isOtherTopic(p) || this.#mustCheck(p, known.epoch)) {

@@ -7,6 +7,7 @@ import type { AckMark, Source, SourceHost, StreamStart } from "../../core/ports/
 import { sleep } from "../../core/time/clock.ts";
 import { type ClientOptions, type ClientParts, KafkaClient } from "./client.ts";
 import { Backoff, brokerFailure, isWorthAnotherTry, type Phase } from "./client-retry.ts";
+import type { TopicFacts } from "./session/group-machine.ts";
 import { GroupCommitter } from "./source-commit.ts";
 import {
   awaitTopics,
@@ -18,6 +19,7 @@ import {
   refuseTopics,
   unreachable,
 } from "./source-discovery.ts";
+import { GroupSide, type SharingOptions } from "./source-group.ts";
 import { type GroupPartition, keyOf, type OffsetParts } from "./source-offsets.ts";
 import { Partition } from "./source-partition.ts";
 import { leaderless, leaderOf, recreated } from "./source-policy.ts";
@@ -29,6 +31,8 @@ export interface KafkaSourceSettings extends DiscoveryOptions, ReaderOptions, Cl
   readonly partitionMaxBytes: number;
   readonly metadataRefreshMs: number;
   readonly onRecreated: "fail" | "new_incarnation";
+  /** Null: this process reads all partitions by itself. */
+  readonly sharing: SharingOptions | null;
 }
 
 /** Shortest time between two metadata requests, however many errors ask for one. */
@@ -44,6 +48,7 @@ export class KafkaSource implements Source {
     readonly host: SourceHost;
     readonly reader: PartitionReader;
     readonly troubles: Troubles;
+    readonly group: GroupSide | null;
   } | null = null;
   #phase: Phase = "starting";
   #wakeMetadata: (() => void) | null = null;
@@ -60,7 +65,7 @@ export class KafkaSource implements Source {
     this.#login = settings;
     this.#client = new KafkaClient(settings, parts);
     this.#committer =
-      settings.group === null ? null : new GroupCommitter({ client: this.#client, ...parts }, settings.group);
+      settings.group === null ? null : new GroupCommitter(this.#commitParts(), settings.group);
   }
 
   run(host: SourceHost): Promise<void> {
@@ -80,12 +85,46 @@ export class KafkaSource implements Source {
       task: (work) => this.#task(work),
       fail: (failure) => this.#fail(failure),
     });
-    this.#running = { host, reader, troubles };
+    const group = this.#groupSide(host, reader, troubles);
+    this.#running = { host, reader, troubles, group };
     return new Promise((resolve, reject) => {
       this.#end = { resolve, reject };
       if (this.#closed) resolve();
       else this.#task(this.#start(troubles));
     });
+  }
+
+  #commitParts() {
+    const parts = { client: this.#client, ...this.#p };
+    if (this.#s.sharing === null) return parts;
+    return { ...parts, member: (signal: AbortSignal) => this.#group().member(signal) };
+  }
+
+  #groupSide(host: SourceHost, reader: PartitionReader, troubles: Troubles): GroupSide | null {
+    const { group, sharing, topics } = this.#s;
+    if (group === null || sharing === null) return null;
+    return new GroupSide(group, sharing, {
+      ...this.#p,
+      client: this.#client,
+      host,
+      reader,
+      troubles,
+      topics,
+      wantMetadata: () => this.#wantMetadata(),
+      settled: () => this.#digesting,
+      forget: (name) => this.#begun.delete(name),
+      fail: (failure) => this.#fail(failure),
+    });
+  }
+
+  #group(): GroupSide {
+    const { group } = this.#now;
+    if (group === null) throw new Failure("internal.bug", "the source is in no group");
+    return group;
+  }
+
+  confirmation(): Promise<number | null> {
+    return this.#running?.group?.confirmation() ?? Promise.resolve(null);
   }
 
   seek(stream: number, position: bigint, attempt: number): void {
@@ -127,6 +166,7 @@ export class KafkaSource implements Source {
   async close(): Promise<void> {
     this.#closed = true;
     this.pause();
+    await this.#running?.group?.close();
     this.#client.close();
     this.#wakeMetadata?.();
     while (this.#tasks.size > 0) await Promise.allSettled([...this.#tasks]);
@@ -138,12 +178,22 @@ export class KafkaSource implements Source {
     const parts = this.#offsetParts(troubles);
     const first = await firstContact(this.#s, parts, signal);
     await awaitTopics(this.#s, parts, first, signal);
+    const { group } = this.#now;
+    group?.topics(this.#topicFacts());
+    group?.start();
     await this.#beginNew(this.#p.clock.monotonic() + this.#s.connectTimeoutMs);
-    if (this.#begun.size === 0) throw unreachable(this.#s, troubles.last);
+    if (group === null && this.#begun.size === 0) throw unreachable(this.#s, troubles.last);
     this.#phase = "running";
     troubles.clear("start");
     this.#now.reader.follow();
     await this.#keepMetadata(signal);
+  }
+
+  #topicFacts(): TopicFacts[] {
+    return this.#s.topics.flatMap((name) => {
+      const topic = this.#client.metadata.topics.get(name);
+      return topic === undefined ? [] : [{ name, id: topic.topicId, partitions: topic.partitions.size }];
+    });
   }
 
   /** Metadata at an interval, or soon after somebody asked; ends at the close only. */
@@ -209,6 +259,7 @@ export class KafkaSource implements Source {
       await host.gone(p.stream);
       this.#begun.delete(p.name);
     }
+    this.#now.group?.topics(this.#topicFacts());
     // One pass: what has no leader now is asked for again with the next metadata.
     if (!reader.stopped.aborted) await this.#beginNew(this.#p.clock.monotonic());
     reader.follow();
@@ -216,18 +267,41 @@ export class KafkaSource implements Source {
 
   /** Begins partitions that are known now and were not before, as far as the brokers answer by the deadline. */
   async #beginNew(deadline: number): Promise<void> {
-    const { host, troubles } = this.#now;
+    const { host, troubles, group } = this.#now;
     const parts = this.#offsetParts(troubles);
-    const open = knownPartitions(this.#s, parts).filter((p) => !this.#begun.has(keyOf(p.topic, p.partition)));
-    host.awaited(open.length);
+    const known = knownPartitions(this.#s, parts);
+    const mine = group?.mine(known) ?? known;
+    const open = mine.filter((p) => !this.#begun.has(keyOf(p.topic, p.partition)));
+    // Before the group has told what is ours, something may be.
+    host.awaited(group?.joined === false ? Math.max(1, open.length) : open.length);
     if (open.length === 0) return;
     const facts = await gatherFacts(this.#s, parts, open, deadline, this.#client.life);
     if (facts.length > 0) {
-      const starts = await host.begin(facts.map((f) => f.found));
+      const starts = await this.#beginFound(facts);
       const byName = new Map(facts.map((f) => [keyOf(f.found.topic, f.found.partition), f]));
       for (const start of starts) this.#add(start, byName.get(keyOf(start.id.topic, start.id.partition)));
     }
     this.#awaitOthers(open);
+  }
+
+  /** None while the group forms anew, or where another member was ahead of us: that is tried again. */
+  async #beginFound(facts: readonly Facts[]): Promise<readonly StreamStart[]> {
+    const { host, group } = this.#now;
+    const epoch = group === null ? null : group.epoch;
+    if (epoch === undefined) return [];
+    try {
+      const starts = await host.begin(
+        facts.map((f) => f.found),
+        epoch,
+      );
+      group?.begun();
+      return starts;
+    } catch (e) {
+      const failure = asFailure(e);
+      if (group === null || failure.code !== "coverage.epoch_behind") throw failure;
+      group.refused();
+      return [];
+    }
   }
 
   /** Says which of them could not be begun yet, and looks again soon. */

@@ -10,6 +10,7 @@ import {
   secretString,
 } from "../../core/config/option-types.ts";
 import { SASL_MECHANISMS } from "../../core/sasl/mechanism.ts";
+import { ASSIGNOR_NAMES } from "./assignors/table.ts";
 
 /** Kafka's own rule for topic names; `.` and `..` are not allowed either. */
 const TOPIC = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}$/;
@@ -87,6 +88,42 @@ const sasl = z.strictObject({
     .meta({ examples: [{ secret: "kafka-password" }] }),
 });
 
+interface GroupOptions {
+  readonly group?: string | undefined;
+  readonly group_protocol: "none" | "classic" | "consumer";
+  readonly partitions?: unknown;
+  readonly assignors: readonly string[];
+  readonly session_timeout_ms: number;
+  readonly heartbeat_interval_ms?: number | undefined;
+}
+
+function groupIssues(o: GroupOptions) {
+  const issue = (path: string, message: string, allowed: string) => ({
+    path: [path],
+    message,
+    params: { code: "config.conflict", allowed },
+  });
+  if (o.group_protocol === "none") return [];
+  const issues = [];
+  if (o.group === undefined)
+    issues.push(issue("group_protocol", "there is no group", '`group`, or group_protocol = "none"'));
+  if (o.partitions !== undefined)
+    issues.push(
+      issue("partitions", "the group decides who reads what", 'group_protocol = "none" with `partitions`'),
+    );
+  if (new Set(o.assignors).size < o.assignors.length)
+    issues.push(issue("assignors", "one is named twice", "each assignor once"));
+  if ((o.heartbeat_interval_ms ?? 0) * 2 > o.session_timeout_ms)
+    issues.push(
+      issue(
+        "heartbeat_interval_ms",
+        "the session ends between two heartbeats",
+        "at most half of session_timeout_ms",
+      ),
+    );
+  return issues;
+}
+
 export const kafkaSourceSpec = z
   .strictObject({
     bootstrap: z
@@ -119,6 +156,75 @@ export const kafkaSourceSpec = z
       .meta({
         examples: ["twg-orders"],
         why: "Without it nothing is committed: coverage alone knows where to go on.",
+      }),
+    group_protocol: z
+      .enum(["none", "classic", "consumer"])
+      .default("none")
+      .describe(
+        'How the partitions are shared with other processes of the group. "none": not at all, this process reads all of them and a second one is refused. "classic": by rebalances among the members. "consumer": by the brokers (KIP-848), or classic where they lack it.',
+      )
+      .meta({
+        examples: ["consumer"],
+        why: "One process is enough for most pipelines, has no rebalances, and starts at once.",
+      }),
+    assignors: z
+      .array(z.enum(ASSIGNOR_NAMES))
+      .min(1)
+      .default(["cooperative-sticky"])
+      .describe(
+        "Classic groups: how the leader shares the partitions, the most wanted first; all members need one in common.",
+      )
+      .meta({
+        examples: [["cooperative-sticky"]],
+        why: "Partitions that stay are read on during a rebalance. A list with others is for groups that are being moved.",
+      }),
+    server_assignor: z
+      .string()
+      .min(1)
+      .max(255)
+      .optional()
+      .describe("KIP-848 groups: name of the brokers' assignor.")
+      .meta({ examples: ["uniform"], why: "Without it: the brokers' own first choice." }),
+    group_instance_id: z
+      .string()
+      .regex(TOPIC)
+      .optional()
+      .describe(
+        "Name of this process in the group, different for each. With it a restart within the session moves no partition.",
+      )
+      .meta({ allowed: "1 to 249 of A-Z, a-z, 0-9, '.', '_' and '-'", examples: ["twg-0"] }),
+    rack: z
+      .string()
+      .min(1)
+      .max(255)
+      .optional()
+      .describe("Rack, or availability zone, of this process, told to the group.")
+      .meta({ examples: ["eu-1a"] }),
+    session_timeout_ms: durationMs({ min: 1000, max: 1_800_000 })
+      .default(45_000)
+      .describe("Classic groups: longest silence after which the brokers give our partitions to others.")
+      .meta({
+        unit: "ms",
+        examples: ["45s"],
+        why: "Kafka's own default. KIP-848 groups have it at the brokers.",
+      }),
+    heartbeat_interval_ms: durationMs({ min: 100, max: 600_000 })
+      .optional()
+      .describe("Classic groups: pause between heartbeats.")
+      .meta({
+        unit: "ms",
+        examples: ["3s"],
+        why: "Without it: 3 s, or a third of a session that is shorter than 9 s.",
+      }),
+    rebalance_timeout_ms: durationMs({ min: 1000, max: 3_600_000 })
+      .default(120_000)
+      .describe(
+        "Longest that a rebalance waits for us to land and commit what was read of partitions that we give up; beyond it they are abandoned and read again by others.",
+      )
+      .meta({
+        unit: "ms",
+        examples: ["2m"],
+        why: "Covers closing and uploading large files; a dead member holds a rebalance up no longer.",
       }),
     start: start
       .default("earliest")
@@ -227,6 +333,7 @@ export const kafkaSourceSpec = z
         },
       });
     }
+    for (const issue of groupIssues(o)) ctx.addIssue({ code: "custom", ...issue });
     if (new Set(o.topics).size < o.topics.length) {
       ctx.addIssue({
         code: "custom",

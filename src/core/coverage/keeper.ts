@@ -100,6 +100,11 @@ export class CoverageKeeper implements CoverageStore {
     return this.#queue.state;
   }
 
+  /** True if no other process works on this sink, as far as was seen last. */
+  get isAlone(): boolean {
+    return this.state.owners.every((o) => o.instance === this.#o.instance);
+  }
+
   /** Staged objects that open intents name: those are not strays. */
   stagedNames(): ReadonlySet<string> {
     return new Set([...this.state.intents.values()].flatMap((i) => i.targets.map((t) => t.staging)));
@@ -117,7 +122,8 @@ export class CoverageKeeper implements CoverageStore {
     }
     this.#entered = true;
     // Whoever put a segment that no state names can't make one name it any more: it is fenced by now.
-    if (!shared) await this.#p.versions.sweep(new Set(this.state.segments.map((s) => s.name)));
+    const named = shared ? null : new Set(this.state.segments.map((s) => s.name));
+    if (this.isAlone) await this.#p.versions.sweep(named);
   }
 
   async claim(streams: readonly StreamKey[], groupEpoch: number | null): Promise<readonly Claim[]> {

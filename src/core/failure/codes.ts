@@ -236,6 +236,16 @@ export const CODES = {
   "kafka.broker_error": spec("runtime", false, "The broker answered with an error code."),
   "kafka.topic_denied": spec("environment", false, "No permission on the topic: grant READ and DESCRIBE."),
   "kafka.group_denied": spec("environment", false, "No permission on the consumer group: grant READ."),
+  "kafka.group_refused": spec(
+    "environment",
+    false,
+    "The consumer group does not take this member. The message says why.",
+  ),
+  "kafka.instance_fenced": spec(
+    "environment",
+    false,
+    "Another member of the group has the same group_instance_id.",
+  ),
   "kafka.cluster_denied": spec("environment", false, "No permission on the cluster."),
   "kafka.unknown_topic": spec(
     "environment",

@@ -64,6 +64,8 @@ type SourceEvent =
   /** The stream is no longer ours (revoked, topic deleted): it leaves lag and the status page. */
   | ({ readonly e: "stream.ended"; readonly why: string } & StreamPlace)
   | { readonly e: "source.acknowledged"; readonly marks: readonly AcknowledgedMark[]; readonly ms: number }
+  /** Something of the membership of a consumer group: a join, an assignment, a loss. */
+  | { readonly e: "group.told"; readonly group: string; readonly text: string }
   /** Records are safe, only the broker does not know it yet. The next acknowledgement carries them. */
   | { readonly e: "source.acknowledge_failed"; readonly failure: FailureWire }
   | ({
@@ -228,6 +230,7 @@ export const EVENTS: { readonly [K in EventName]: EventRow<K> } = {
     text: (e) => `${at(e)} goes back to ${e.position}: ${e.why} (attempt ${e.attempt})`,
   },
   "stream.ended": { level: "info", text: (e) => `${at(e)} ended: ${e.why}` },
+  "group.told": { level: "info", text: (e) => `group ${e.group}: ${e.text}` },
   "source.acknowledged": {
     level: "debug",
     text: (e) =>

@@ -78,6 +78,8 @@ export class Acknowledger {
     const marks = this.#p.ledger.pending();
     if (marks.length === 0) return true;
     const start = this.#p.clock.monotonic();
+    // Before: by the time it is answered a stream may be somebody else's.
+    const named = marks.map((m) => this.#named(m));
     try {
       await this.#p.hook?.("before_acknowledge");
       await this.#p.source.acknowledge(marks);
@@ -88,7 +90,7 @@ export class Acknowledger {
     }
     this.#p.ledger.acknowledge(marks);
     const ms = this.#p.clock.monotonic() - start;
-    this.#p.observer.emit({ e: "source.acknowledged", marks: marks.map((m) => this.#named(m)), ms });
+    this.#p.observer.emit({ e: "source.acknowledged", marks: named, ms });
     return true;
   }
 

@@ -69,9 +69,15 @@ export class LanePool {
     slot.port.post({ t: "reset", epoch: slot.epoch, streams });
   }
 
-  /** Resolves when every lane has sealed what it holds; its sets were reported before. */
-  async roll(reason: "drain" | "revoke"): Promise<void> {
-    await Promise.all(this.#slots.map((slot) => this.#rollOne(slot, reason)));
+  /** Resolves when every lane, or the one named, has sealed what it holds; its sets were reported before. */
+  async roll(reason: "drain" | "revoke", lane?: number): Promise<void> {
+    const slots = lane === undefined ? this.#slots : [this.#slot(lane)];
+    await Promise.all(slots.map((slot) => this.#rollOne(slot, reason)));
+  }
+
+  /** Streams of which nothing comes any more. */
+  forget(lane: number, streams: readonly number[]): void {
+    this.#slot(lane).port.post({ t: "forget", streams });
   }
 
   stop(): void {

@@ -4,6 +4,7 @@
  */
 export class LaneRestarts {
   readonly #open = new Map<number, (() => void)[]>();
+  readonly #ends = new Map<number, (() => void)[]>();
   readonly #whenRoom: (lane: number, wake: () => void) => void;
 
   /** `whenRoom`: how to wait for room in a lane that works. */
@@ -24,6 +25,16 @@ export class LaneRestarts {
     const waiting = this.#open.get(lane) ?? [];
     this.#open.delete(lane);
     for (const wake of waiting) this.#whenRoom(lane, wake);
+    for (const tell of this.#ends.get(lane) ?? []) tell();
+    this.#ends.delete(lane);
+  }
+
+  /** Resolves when the lane is not being taken back, at once if it is not now. */
+  over(lane: number): Promise<void> {
+    if (!this.#open.has(lane)) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#ends.set(lane, [...(this.#ends.get(lane) ?? []), resolve]);
+    });
   }
 
   whenRoom(lane: number, wake: () => void): void {

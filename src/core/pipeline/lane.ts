@@ -103,6 +103,9 @@ export class Lane {
       case "streams":
         for (const s of work.streams) this.#place(s);
         return;
+      case "forget":
+        for (const stream of work.streams) this.#streams.delete(stream);
+        return;
       case "frames":
         return this.#unlessInterrupted(() => this.#bundle(work.bundle));
       case "tick":

@@ -34,7 +34,12 @@ export class Losses {
     await this.#p.coverage.recordLost(lost.map((l) => ({ stream: key, ...l })));
     const { topic, partition } = id;
     for (const l of lost) this.#p.observer.emit({ e: "records.lost", topic, partition, ...l });
-    if (this.#restarts.has(lane) || this.#p.ledger.state(stream).delivered !== from) return false;
+    if (
+      this.#table.get(stream).dropped ||
+      this.#restarts.has(lane) ||
+      this.#p.ledger.state(stream).delivered !== from
+    )
+      return false;
     this.#p.ledger.lose(stream, from, next);
     return true;
   }

@@ -14,6 +14,7 @@ import type { FoundStream, SourceHost, StreamStart } from "../ports/source.ts";
 import type { FrameBundle } from "../records/frame.ts";
 import type { Span } from "../records/stream.ts";
 import { Acknowledger } from "./acknowledger.ts";
+import { Handover } from "./handover.ts";
 import { LanePool } from "./lane-pool.ts";
 import { LaneRestarts } from "./lane-restarts.ts";
 import { Losses } from "./losses.ts";
@@ -42,6 +43,7 @@ export class Runner implements SourceHost, CommitListener {
   readonly #underWay = new Map<string, number>();
   readonly #restarts: LaneRestarts;
   readonly #losses: Losses;
+  readonly #handover: Handover;
   readonly #trouble: SinkTrouble;
   /** Partitions that are known and not begun yet. */
   #awaited = 0;
@@ -59,6 +61,17 @@ export class Runner implements SourceHost, CommitListener {
     this.#acks = new Acknowledger(parts);
     this.#restarts = new LaneRestarts((lane, wake) => parts.admission.whenRoom(lane, wake));
     this.#losses = new Losses(this.#table, this.#restarts, parts);
+    this.#handover = new Handover({
+      ...parts,
+      lanes: () => this.#lanes(),
+      committer: this.#committer,
+      table: this.#table,
+      restarts: this.#restarts,
+      acks: this.#acks,
+      finished: () => this.#finished,
+      fail: (failure) => this.#fail(failure),
+      settleGone: (stream) => this.#abandon(stream),
+    });
     this.#trouble = new SinkTrouble(options.sink, parts);
     this.#pulse = new Pulse(options.heartbeatMs, parts, (failure) => this.#fail(failure));
   }
@@ -132,8 +145,8 @@ export class Runner implements SourceHost, CommitListener {
 
   // ---- SourceHost
 
-  async begin(found: readonly FoundStream[]): Promise<readonly StreamStart[]> {
-    const begun = await this.#table.begin(found);
+  async begin(found: readonly FoundStream[], groupEpoch: number | null): Promise<readonly StreamStart[]> {
+    const begun = await this.#table.begin(found, groupEpoch);
     if (!this.#swept) {
       // Claims have settled what an earlier process left; what is still staged and named by no intent is a stray.
       this.#swept = true;
@@ -208,6 +221,14 @@ export class Runner implements SourceHost, CommitListener {
     this.#p.observer.emit({ e: "stream.ended", topic, partition, why: "its topic was deleted" });
   }
 
+  release(streams: readonly number[]): Promise<void> {
+    return this.#handover.release(streams).finally(() => this.#checkCaughtUp());
+  }
+
+  abandon(streams: readonly number[]): Promise<void> {
+    return this.#handover.abandon(streams).finally(() => this.#checkCaughtUp());
+  }
+
   healthy(): void {
     this.#p.observer.emit({ e: "source.healthy" });
   }
@@ -238,7 +259,7 @@ export class Runner implements SourceHost, CommitListener {
   committed(id: string, spans: readonly Span[]): void {
     this.#rows += this.#underWay.get(id) ?? 0;
     this.#underWay.delete(id);
-    this.#p.ledger.commit(spans);
+    this.#p.ledger.commit(this.#table.ours(spans));
     this.#trouble.landed();
     this.#acks.kick();
     this.#checkCaughtUp();
@@ -249,7 +270,7 @@ export class Runner implements SourceHost, CommitListener {
     this.#p.observer.emit({ e: "set.refused", sink: this.#o.sink, id, reason, detail });
     const fenced = this.#p.coverage.fenced;
     if (fenced !== null) return this.#fail(fenced);
-    void this.#restartLane(lane, `set ${id} was refused: ${detail}`);
+    void this.#handover.restart(lane, `set ${id} was refused: ${detail}`);
   }
 
   failed(failure: Failure): void {
@@ -292,15 +313,15 @@ export class Runner implements SourceHost, CommitListener {
   }
 
   #onBroken(stream: number, before: number, position: bigint, failure: Failure): void {
-    // About to be taken back to what is covered anyway.
-    if (this.#restarts.has(this.#laneOf(stream))) return;
+    // About to be taken back to what is covered anyway, or not ours any more.
+    if (this.#table.get(stream).dropped || this.#restarts.has(this.#laneOf(stream))) return;
     const moved = !this.#p.ledger.current(stream, before);
     if (moved && !this.#losses.passedBy(stream, position)) return;
     if (this.#unreadable.hopeless(stream, position)) return this.#sourceFailed(failure);
     this.troubled(failure);
     // The lane may have read on behind the loss by now: what it holds of the stream has more than one piece.
     if (moved || this.#table.get(stream).ended)
-      return void this.#restartLane(this.#laneOf(stream), failure.message);
+      return void this.#handover.restart(this.#laneOf(stream), failure.message);
     const attempt = this.#p.ledger.rewind(stream, position);
     this.#move(stream, position, attempt, failure.message);
   }
@@ -309,42 +330,8 @@ export class Runner implements SourceHost, CommitListener {
     this.#p.observer.emit({ e: "lane.died", lane, failure: toWire(failure) });
     this.#p.admission.laneDied(lane);
     this.#trouble.silent(`lane ${lane}`);
-    void this.#restartLane(lane, failure.message);
+    void this.#handover.restart(lane, failure.message);
     this.#p.observer.emit({ e: "lane.restarted", lane, restarts });
-  }
-
-  /**
-   * Takes all streams of a lane back to what is covered. The lane forgets them first, so whatever it still gets
-   * of the old attempts is dropped; sets under way are settled before coverage is read again.
-   */
-  async #restartLane(lane: number, why: string): Promise<void> {
-    if (this.#restarts.has(lane) || this.#finished) return;
-    this.#restarts.begin(lane);
-    try {
-      this.#lanes().reset(lane, []);
-      await this.#committer.idleOf(lane);
-      const again = await this.#table.reclaim(lane);
-      if (this.#finished) return;
-      this.#lanes().place(
-        lane,
-        again.map((b) => b.laneStream),
-      );
-      this.#restarts.end(lane);
-      for (const { start, laneStream } of again) {
-        const { stream, position, attempt } = start;
-        if (this.#table.get(stream).ended) {
-          this.#abandon(stream).catch((e) => this.#fail(asFailure(e)));
-          continue;
-        }
-        const { topic, partition } = laneStream.id;
-        this.#p.observer.emit({ e: "stream.rewound", topic, partition, position, attempt, why });
-        this.#p.source.seek(stream, position, attempt);
-      }
-    } catch (e) {
-      this.#fail(asFailure(e));
-    } finally {
-      this.#restarts.end(lane);
-    }
   }
 
   #laneOf(stream: number): number {

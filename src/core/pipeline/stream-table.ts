@@ -33,6 +33,8 @@ export interface TableStream {
   readonly latest: bigint;
   /** It is gone at the source: nothing more of it is delivered. */
   readonly ended: boolean;
+  /** It is not ours any more: nothing is known of it but who it was. */
+  readonly dropped: boolean;
 }
 
 export interface Begun {
@@ -90,11 +92,12 @@ export class StreamTable {
     return s;
   }
 
-  async begin(found: readonly FoundStream[]): Promise<readonly Begun[]> {
+  /** `groupEpoch`: under which the group gave them to us, null: no group. */
+  async begin(found: readonly FoundStream[], groupEpoch: number | null = null): Promise<readonly Begun[]> {
     const named = await this.#name(found);
     const claims = await this.#p.coverage.claim(
       named.map((n) => streamKey(n.id)),
-      null,
+      groupEpoch,
     );
     const planned = named.map((n, i) => this.#plan(n, claims[i]!));
     const lost = planned.flatMap((p) => p.plan.newLost);
@@ -109,13 +112,16 @@ export class StreamTable {
   }
 
   /** Claims a lane's streams anew and begins them at what is covered now. */
-  async reclaim(lane: number): Promise<readonly Begun[]> {
-    const mine = this.#streams.map((s, stream) => ({ s, stream })).filter((x) => x.s.lane === lane);
+  async reclaim(lane: number, groupEpoch: number | null = null): Promise<readonly Begun[]> {
+    const all = this.#streams.map((s, stream) => ({ s, stream }));
+    const mine = all.filter(({ s }) => s.lane === lane && !s.dropped);
     const claims = await this.#p.coverage.claim(
       mine.map((x) => x.s.key),
-      null,
+      groupEpoch,
     );
-    return mine.map(({ s, stream }, i) => {
+    return mine.flatMap(({ s, stream }, i) => {
+      // Lost while we claimed: the claim that follows it, by its owner, is the higher one.
+      if (this.get(stream).dropped) return [];
       const claim = claims[i]!;
       const before = this.#p.ledger.state(stream);
       const settled = unionRanges(claim.covered, claim.lost);
@@ -136,8 +142,20 @@ export class StreamTable {
       const laneStream: LaneStream = { stream, id: s.id, position, attempt, authority, skip };
       this.#streams[stream] = { ...s, laneStream, authority };
       const start = { id: s.id, stream, lane, position, attempt, stale: false };
-      return { lane, laneStream, start, behind: false };
+      return [{ lane, laneStream, start, behind: false }];
     });
+  }
+
+  /** It is somebody else's. Should it come back it is another stream, under the same key. */
+  drop(stream: number): void {
+    const s = this.get(stream);
+    this.#streams[stream] = { ...s, dropped: true };
+    this.#byKey.delete(s.key);
+  }
+
+  /** Those of streams that are ours still. */
+  ours(spans: readonly Span[]): readonly Span[] {
+    return spans.filter((s) => this.#byKey.has(s.stream));
   }
 
   /** It is gone at the source. */
@@ -168,6 +186,7 @@ export class StreamTable {
    */
   reached(how: "delivered" | "committed"): boolean {
     return this.#streams.every((s, stream) => {
+      if (s.dropped) return true;
       const state = this.#p.ledger.state(stream);
       return state[how] >= (s.ended ? most(state.delivered, state.end ?? state.delivered) : s.latest);
     });
@@ -213,7 +232,7 @@ export class StreamTable {
     const { authority } = claim;
     const laneStream: LaneStream = { stream, id, position, attempt, authority, skip: plan.skip };
     const { latest } = found;
-    this.#streams.push({ key, id, lane, laneStream, authority, latest, ended: false });
+    this.#streams.push({ key, id, lane, laneStream, authority, latest, ended: false, dropped: false });
     this.#byKey.set(key, stream);
     this.#tellBegun(laneStream, lane, plan);
     const behind = acknowledged !== null;

@@ -44,6 +44,8 @@ export type RefusalReason = "fenced" | "overlap" | "gone";
 export type ToLane =
   /** Adds streams, or moves known ones to a new attempt and position; what is buffered stays. */
   | { readonly t: "streams"; readonly streams: readonly LaneStream[] }
+  /** These are not ours any more; nothing of them is held. */
+  | { readonly t: "forget"; readonly streams: readonly number[] }
   | { readonly t: "frames"; readonly bundle: FrameBundle }
   /** Drop everything not sealed, forget all streams, and go on with these. Sealed sets not yet intended are void too. */
   | { readonly t: "reset"; readonly epoch: number; readonly streams: readonly LaneStream[] }

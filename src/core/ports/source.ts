@@ -35,8 +35,12 @@ export interface StreamStart {
 
 export interface SourceHost {
   readonly lanes: number;
-  /** Applies the start rule to all found streams at once and claims them. */
-  begin(found: readonly FoundStream[]): Promise<readonly StreamStart[]>;
+  /**
+   * Applies the start rule to all found streams at once and claims them. `groupEpoch`: generation or member epoch under
+   * which the group gave them to us, null: no group. Rejects with coverage.epoch_behind, and begins none, if one was
+   * claimed under a later epoch.
+   */
+  begin(found: readonly FoundStream[], groupEpoch: number | null): Promise<readonly StreamStart[]>;
   /** Bytes that the lane can take now; 0 = do not fetch. */
   room(lane: number): number;
   /** Calls back once as soon as `room(lane)` is above zero again. */
@@ -58,6 +62,13 @@ export interface SourceHost {
   awaited(partitions: number): void;
   /** The stream is gone at the source (its topic was deleted): what was not fetched of it nobody can read any more. */
   gone(stream: number): Promise<void>;
+  /**
+   * They go to another member, and nothing of them is delivered any more. Resolves when what was delivered is durable
+   * and acknowledged. Streams that stay are not held up.
+   */
+  release(streams: readonly number[]): Promise<void>;
+  /** They are another member's already. Resolves when nothing of them can be written here any more. */
+  abandon(streams: readonly number[]): Promise<void>;
   /** Records at the source that nobody can read any more (retention, truncation) and whose loss the policy accepts. */
   lost(stream: number, from: bigint, next: bigint, reason: "retention" | "truncated"): Promise<void>;
 }
@@ -73,6 +84,11 @@ export interface Source {
   run(host: SourceHost): Promise<void>;
   /** Goes back (or on) to a position; frames fetched before carry an older attempt. */
   seek(stream: number, position: bigint, attempt: number): void;
+  /**
+   * Resolves with the group epoch once the broker has confirmed our membership in an answer to something that was
+   * asked after this call; null at once where there is no membership. Streams that were lost are abandoned before.
+   */
+  confirmation(): Promise<number | null>;
   /** Commits to the broker; resolves when the broker has answered. What a failed one carried has to be given again. */
   acknowledge(marks: readonly AckMark[]): Promise<void>;
   /** Stops fetching; what was delivered stays delivered. `run` goes on until `close`. */

@@ -32,6 +32,9 @@ export interface VersionedStore {
   /** Durable when it resolves. Writing the same name with the same bytes again is allowed. */
   putSegment(name: string, bytes: Uint8Array): Promise<void>;
   getSegment(name: string): Promise<Uint8Array | null>;
-  /** Removes segments that `keep` does not name, and unfinished writes. Only for a sole owner. */
-  sweep(keep: ReadonlySet<string>): Promise<void>;
+  /**
+   * Removes unfinished writes, and segments that `keep` does not name (null: none). Only for a sole owner; one that
+   * others may join meanwhile keeps all segments, since theirs are not named yet.
+   */
+  sweep(keep: ReadonlySet<string> | null): Promise<void>;
 }

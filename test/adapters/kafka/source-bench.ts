@@ -11,6 +11,7 @@ import type { Resolved } from "../../../src/core/config/secret.ts";
 import type { Failure } from "../../../src/core/failure/failure.ts";
 import type { FoundStream, SourceHost, StreamStart } from "../../../src/core/ports/source.ts";
 import type { Frame, FrameBundle } from "../../../src/core/records/frame.ts";
+import type { Clock } from "../../../src/core/time/clock.ts";
 import { buildBatch, type RecordSpec } from "../../brokers/kafka/batch-builder.ts";
 import { type ClusterOptions, FakeCluster } from "../../brokers/kafka/cluster.ts";
 import { type MemoryNetOptions, memoryNet } from "../../brokers/kafka/memory-net.ts";
@@ -19,6 +20,8 @@ import { SimTime, settleJobs } from "../../sim/clock.ts";
 
 export interface BenchOptions {
   readonly cluster?: Omit<ClusterOptions, "clock">;
+  /** Reads the same cluster in the same time. */
+  readonly beside?: SourceBench;
   readonly lanes?: number;
   readonly seed?: number;
   readonly net?: Partial<MemoryNetOptions>;
@@ -39,8 +42,8 @@ export interface BenchStream {
 }
 
 export class SourceBench implements SourceHost {
-  readonly time = new SimTime();
-  readonly clock = this.time.clock(null);
+  readonly time: SimTime;
+  readonly clock: Clock;
   readonly cluster: FakeCluster;
   readonly source: KafkaSource;
   readonly lanes: number;
@@ -56,6 +59,12 @@ export class SourceBench implements SourceHost {
   awaiting = -1;
   /** Streams that are gone. */
   readonly ended: number[] = [];
+  /** Streams that were given up, in good order and not. */
+  readonly released: number[] = [];
+  readonly abandoned: number[] = [];
+  /** Under which epoch each set of streams was begun. */
+  readonly epochs: (number | null)[] = [];
+  onRelease: (streams: readonly number[]) => Promise<void> = async () => {};
   /** As a host that finds its stream elsewhere by the time the loss is recorded does not. */
   movesOnLoss = true;
   healthies = 0;
@@ -71,8 +80,10 @@ export class SourceBench implements SourceHost {
 
   constructor(options: BenchOptions = {}) {
     const chance = new SeededChance(options.seed ?? 1);
+    this.time = options.beside?.time ?? new SimTime();
+    this.clock = this.time.clock(null);
     this.#begin = options.begin ?? "earliest";
-    this.cluster = new FakeCluster({ clock: this.clock, ...options.cluster });
+    this.cluster = options.beside?.cluster ?? new FakeCluster({ clock: this.clock, ...options.cluster });
     this.lanes = options.lanes ?? 1;
     this.rooms = Array.from({ length: this.lanes }, () => 1 << 26);
     this.#wakes = this.rooms.map(() => []);
@@ -167,8 +178,18 @@ export class SourceBench implements SourceHost {
 
   // ---- SourceHost
 
-  async begin(found: readonly FoundStream[]): Promise<readonly StreamStart[]> {
+  async release(streams: readonly number[]): Promise<void> {
+    await this.onRelease(streams);
+    this.released.push(...streams);
+  }
+
+  async abandon(streams: readonly number[]): Promise<void> {
+    this.abandoned.push(...streams);
+  }
+
+  async begin(found: readonly FoundStream[], epoch: number | null): Promise<readonly StreamStart[]> {
     this.begun.push(found);
+    this.epochs.push(epoch);
     await this.onBegin(found);
     return found.map((f) => {
       const stream = this.streams.length;

@@ -3,13 +3,15 @@
  * through `connection.ts`, over sockets (`sockets.ts`) or in memory (`memory-net.ts`), and is deterministic: time comes
  * in as a port, ids are counted.
  *
- * It does not do: group membership, transactions over the wire, quotas, followers' fetches (KIP-392), ACLs, exact
+ * It does not do: transactions over the wire, quotas, followers' fetches (KIP-392), ACLs, exact
  * offsets by timestamp (it answers with the batch), deduplication of idempotent producers.
  */
 import type { ApiName, DecodedRequest } from "../../../src/adapters/kafka/wire/protocol.ts";
 import { decodeUuid, encodeUuid, ZERO_UUID } from "../../../src/adapters/kafka/wire/uuid.ts";
 import type { Clock } from "../../../src/core/time/clock.ts";
 import { FetchSessions } from "./fetch-sessions.ts";
+import { ClassicGroup } from "./group-classic.ts";
+import { ConsumerGroup } from "./group-consumer.ts";
 import { PartitionLog } from "./partition-log.ts";
 import { PROFILES, type Profile, type ProfileName } from "./profiles.ts";
 import type { SaslServer } from "./sasl-server.ts";
@@ -98,6 +100,8 @@ export class FakeCluster {
   readonly groups = new Map<string, Map<string, CommittedOffset>>();
   /** Groups that have members: a commit from outside is refused. */
   readonly groupsWithMembers = new Set<string>();
+  readonly classicGroups = new Map<string, ClassicGroup>();
+  readonly consumerGroups = new Map<string, ConsumerGroup>();
   readonly script = new Script();
   readonly sasl: SaslServer | null;
   readonly trace: TraceEntry[] = [];
@@ -329,6 +333,27 @@ export class FakeCluster {
   coordinatorOf(group: string): Broker | null {
     const alive = this.brokers.filter((b) => b.alive);
     return alive[COORDINATOR_KEY(group) % Math.max(alive.length, 1)] ?? null;
+  }
+
+  classicGroup(name: string): ClassicGroup {
+    let group = this.classicGroups.get(name);
+    if (group === undefined) {
+      group = new ClassicGroup(this.clock, name);
+      this.classicGroups.set(name, group);
+    }
+    return group;
+  }
+
+  consumerGroup(name: string): ConsumerGroup {
+    let group = this.consumerGroups.get(name);
+    if (group === undefined) {
+      group = new ConsumerGroup(this.clock, (topic) => {
+        const found = this.topics.get(topic);
+        return found === undefined ? null : { id: found.id, partitions: found.partitions.length };
+      });
+      this.consumerGroups.set(name, group);
+    }
+    return group;
   }
 
   committed(group: string, topic: string, partition: number): CommittedOffset | undefined {

@@ -25,6 +25,11 @@ export function topLevelError(request: DecodedRequest, code: number): Draft<Resp
         errorCode: code,
         groups: request.body.groups.map(({ groupId }) => ({ groupId, errorCode: code })),
       };
+    case "JoinGroup":
+    case "SyncGroup":
+    case "Heartbeat":
+    case "LeaveGroup":
+    case "ConsumerGroupHeartbeat":
     case "Fetch":
     case "Metadata":
     case "ApiVersions":

@@ -26,6 +26,11 @@ const V4: Profile["versions"] = {
   OffsetCommit: [2, 10],
   OffsetFetch: [1, 10],
   FindCoordinator: [0, 6],
+  JoinGroup: [0, 9],
+  Heartbeat: [0, 4],
+  LeaveGroup: [0, 5],
+  SyncGroup: [0, 5],
+  ConsumerGroupHeartbeat: [0, 1],
   SaslHandshake: [0, 1],
   ApiVersions: [0, 4],
   CreateTopics: [2, 7],
@@ -44,10 +49,15 @@ const V3_9: Profile["versions"] = {
   OffsetFetch: [0, 9],
   CreateTopics: [0, 7],
   OffsetForLeaderEpoch: [0, 4],
+  ConsumerGroupHeartbeat: [0, 0],
 };
 
+const { ConsumerGroupHeartbeat: _, ...BEFORE_KIP_848 } = V3_9;
+
 const V2_8: Profile["versions"] = {
-  ...V3_9,
+  ...BEFORE_KIP_848,
+  JoinGroup: [0, 7],
+  LeaveGroup: [0, 4],
   Produce: [0, 9],
   Fetch: [0, 12],
   ListOffsets: [0, 6],
@@ -68,6 +78,10 @@ const V1_0: Profile["versions"] = {
   OffsetCommit: [0, 3],
   OffsetFetch: [0, 3],
   FindCoordinator: [0, 1],
+  JoinGroup: [0, 2],
+  Heartbeat: [0, 1],
+  LeaveGroup: [0, 1],
+  SyncGroup: [0, 1],
   SaslHandshake: [0, 1],
   ApiVersions: [0, 1],
   CreateTopics: [0, 2],
@@ -90,7 +104,14 @@ export const PROFILES = {
   /** As a managed service was seen to: resets on what it does not know, old Metadata beside a newer rest, no epochs. */
   "event-hubs": profile(
     "event-hubs",
-    { ...V3_9, ApiVersions: [0, 3], Metadata: [0, 9], OffsetFetch: [0, 8], Fetch: [4, 12], Produce: [3, 9] },
+    {
+      ...BEFORE_KIP_848,
+      ApiVersions: [0, 3],
+      Metadata: [0, 9],
+      OffsetFetch: [0, 8],
+      Fetch: [4, 12],
+      Produce: [3, 9],
+    },
     { topicIds: "zero", leaderEpochs: false, refusal: "reset" },
   ),
 } as const satisfies Record<string, Profile>;

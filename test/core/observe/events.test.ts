@@ -20,6 +20,7 @@ const LINES: { readonly [K in EventName]: string } = {
   "stream.watermark": "null orders/3 holds 0 to 100",
   "stream.rewound": "warn orders/3 goes back to 40: lane died (attempt 2)",
   "stream.ended": "info orders/3 ended: revoked",
+  "group.told": "info group g: member m of generation 3",
   "source.acknowledged": "debug acknowledged orders/3@50 in 4 ms",
   "source.acknowledge_failed": `warn acknowledgement failed: ${CANCELLED}`,
   "records.skipped": "info orders/3: 10 records from 10 up to 20 are covered already, skipped",

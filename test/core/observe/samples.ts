@@ -36,6 +36,7 @@ export const SAMPLES: { readonly [K in EventName]: EventOf<K> } = {
   "stream.watermark": { e: "stream.watermark", ...place, start: 0n, end: 100n },
   "stream.rewound": { e: "stream.rewound", ...place, position: 40n, attempt: 2, why: "lane died" },
   "stream.ended": { e: "stream.ended", ...place, why: "revoked" },
+  "group.told": { e: "group.told", group: "g", text: "member m of generation 3" },
   "source.acknowledged": { e: "source.acknowledged", marks: [{ ...place, next: 50n }], ms: 4 },
   "source.acknowledge_failed": { e: "source.acknowledge_failed", failure },
   "records.skipped": { e: "records.skipped", ...place, from: 10n, next: 20n, records: 10 },

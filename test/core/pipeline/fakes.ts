@@ -47,6 +47,10 @@ export class FakeSource implements Source {
   readonly acks: (readonly AckMark[])[] = [];
   /** What the next acknowledgements do: a failure is thrown, a gate is waited for. */
   readonly ackFaults: (Failure | Gate)[] = [];
+  /** Of the group, null: none. */
+  epoch: number | null = null;
+  /** A membership that is not confirmed before this opens. */
+  confirming: Gate | null = null;
   paused = false;
   closed = false;
 
@@ -60,7 +64,7 @@ export class FakeSource implements Source {
   }
 
   async begin(...found: readonly FoundStream[]): Promise<void> {
-    this.starts = [...this.starts, ...(await this.host!.begin(found))];
+    this.starts = [...this.starts, ...(await this.host!.begin(found, this.epoch))];
   }
 
   /** Hands a lane one frame of a stream, as from the broker. */
@@ -75,6 +79,12 @@ export class FakeSource implements Source {
   seek(stream: number, position: bigint, attempt: number): void {
     this.#journal.push(`seek ${stream} to ${position} attempt ${attempt}`);
     this.seeks.push({ stream, position, attempt });
+  }
+
+  async confirmation(): Promise<number | null> {
+    if (this.epoch !== null) this.#journal.push("confirmation");
+    await this.confirming?.promise;
+    return this.epoch;
   }
 
   async acknowledge(marks: readonly AckMark[]): Promise<void> {

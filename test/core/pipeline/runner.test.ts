@@ -843,3 +843,133 @@ describe("until caught up", () => {
     expect(outcome).toMatchObject({ rows: 100 });
   });
 });
+
+describe("streams of a group", () => {
+  const group = async () => {
+    source.epoch = 7;
+    await running(2, {}, 1);
+    source.deliver(0, 0, 20);
+    source.deliver(1, 0, 30);
+    await settle();
+  };
+
+  test("that are released land with the files of those that stay, are acknowledged, and only then let go", async () => {
+    await group();
+    sealOnce(lanes[0]!, "s1", [span(0, 0, 20), span(1, 0, 30)]);
+    let released = false;
+    void source.host!.release([1]).then(() => {
+      released = true;
+    });
+    await settle();
+    expect(released).toBe(true);
+    expect(lanes[0]!.of("roll")).toMatchObject([{ reason: "revoke" }]);
+    expect(durable().slice(-4)).toEqual([
+      "intend s1",
+      "publish s1.parquet",
+      "cover s1",
+      "acknowledge 0@20 1@30",
+    ]);
+    expect(lanes[0]!.of("forget")).toEqual([{ t: "forget", streams: [1] }]);
+    expect(of("stream.ended")).toMatchObject([{ partition: 1 }]);
+    // The one that stays was not moved, and reads on.
+    expect(source.seeks).toEqual([]);
+    source.deliver(0, 20, 25);
+    expect(ledger.state(0).delivered).toBe(25n);
+  });
+
+  test("that are lost go with their open files; those that stay are read again from what is covered", async () => {
+    await group();
+    await source.host!.abandon([1]);
+    await settle();
+    expect(lanes[0]!.of("reset")).toMatchObject([{ streams: [] }]);
+    expect(source.seeks).toEqual([{ stream: 0, position: 0n, attempt: 1 }]);
+    // A set that the lane sealed before it saw the reset is void.
+    lanes[0]!.seal("late", [span(0, 0, 20), span(1, 0, 30)], { epoch: 0 });
+    await settle();
+    expect(journal).toContain("discard late.staged");
+    expect(journal).not.toContain("intend late");
+  });
+
+  test("that are lost while their set is under way: it is settled, and nothing of it counts twice", async () => {
+    await group();
+    const gate = new Gate();
+    coverage.coverGates.push(gate);
+    lanes[0]!.seal("s1", [span(0, 0, 20), span(1, 0, 30)]);
+    await settle();
+    let abandoned = false;
+    void source.host!.abandon([1]).then(() => {
+      abandoned = true;
+    });
+    await settle();
+    expect(abandoned).toBe(false);
+    gate.open();
+    await settle();
+    expect(abandoned).toBe(true);
+    expect(ledger.state(0).committed).toBe(20n);
+    expect(outcome).toBeNull();
+  });
+
+  test("come back as other streams under the same key", async () => {
+    await group();
+    await source.host!.abandon([1]);
+    await settle();
+    await source.begin(found(1));
+    source.deliver(2, 0, 10);
+    lanes[0]!.seal("s2", [span(1, 0, 10)]);
+    await settle();
+    expect(durable().slice(-1)).toEqual(["acknowledge 2@10"]);
+  });
+
+  test("of a set that was fenced are claimed again only after the broker confirmed us, and without those lost by then", async () => {
+    coverage.refusals.set("s1", { ok: false, reason: "fenced", detail: "generation 1" });
+    await group();
+    source.confirming = new Gate();
+    lanes[0]!.seal("s1", [span(0, 0, 20), span(1, 0, 30)]);
+    await settle();
+    const claims = () => journal.filter((j) => j.startsWith("claim")).length;
+    const before = claims();
+    expect(journal).toContain("confirmation");
+    // The answer says that we were out: one is somebody else's by now.
+    void source.host!.abandon([1]);
+    await settle();
+    expect(claims()).toBe(before);
+    source.confirming.open();
+    await settle();
+    expect(journal.at(-1)).toBe("seek 0 to 0 attempt 1");
+    expect(journal.filter((j) => j.startsWith("claim")).at(-1)).toBe("claim 1");
+  });
+
+  test("a release waits for a lane that is being taken back", async () => {
+    await group();
+    source.confirming = new Gate();
+    lanes[0]!.dies();
+    await settle();
+    let released = false;
+    void source.host!.release([1]).then(() => {
+      released = true;
+    });
+    await settle();
+    expect(released).toBe(false);
+    source.confirming.open();
+    await settle();
+    expect(released).toBe(true);
+    // It had nothing of them any more: another member reads them from what is covered.
+    expect(source.acks).toEqual([]);
+  });
+
+  test("a claim behind a later epoch is made once more when the broker confirms us again", async () => {
+    await group();
+    const claim = coverage.claim.bind(coverage);
+    const epochs: (number | null)[] = [];
+    coverage.claim = async (streams: readonly string[], epoch: number | null = null) => {
+      epochs.push(epoch);
+      if (epoch !== null) throw new Failure("coverage.epoch_behind", "claimed under a later epoch");
+      return claim(streams);
+    };
+    lanes[0]!.dies();
+    await settle();
+    expect(epochs).toEqual([7, null]);
+    expect(journal.filter((j) => j === "confirmation").length).toBe(2);
+    expect(outcome).toBeNull();
+  });
+});

@@ -131,6 +131,7 @@ function compileSlot(f: Field, version: number, flexible: boolean): Slot {
 function presetOf(f: Field): unknown {
   if (f.array) return f.preset === null ? null : NO_ITEMS;
   if (f.fields !== undefined) {
+    if (f.preset === null) return null;
     return Object.freeze(Object.fromEntries(f.fields.map((inner) => [inner.name, presetOf(inner)])));
   }
   return f.preset === undefined ? zeroOf(f.type!) : f.preset;
@@ -142,7 +143,21 @@ function valueCodec(f: Field, version: number, flexible: boolean): ValueCodec {
     f.fields === undefined
       ? scalarCodec(f.type!, flexible, nullable && !f.array)
       : structCodec(f.fields, version, flexible);
-  return f.array ? arrayCodec(one, flexible, nullable) : one;
+  if (f.array) return arrayCodec(one, flexible, nullable);
+  return f.fields !== undefined && nullable ? nullableStruct(one) : one;
+}
+
+/** A structure that may be null: a byte in front, -1 for null and 1 for the structure. */
+function nullableStruct(inner: ValueCodec): ValueCodec {
+  return {
+    minBytes: 1,
+    maxBytes: (value) => 1 + inner.maxBytes(value),
+    encode(w, value, name) {
+      w.i8(value === null ? -1 : 1);
+      if (value !== null) inner.encode(w, value, name);
+    },
+    decode: (r) => (r.i8() < 0 ? null : inner.decode(r)),
+  };
 }
 
 function arrayCodec(item: ValueCodec, flexible: boolean, nullable: boolean): ValueCodec {

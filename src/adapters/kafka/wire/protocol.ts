@@ -14,6 +14,11 @@ import { type Body, compileMessage, type MessageCodec } from "./codec.ts";
 import { ERROR } from "./errors.ts";
 import { type ApiVersionsRequest, type ApiVersionsResponse, apiVersions } from "./messages/api-versions.ts";
 import {
+  type ConsumerGroupHeartbeatRequest,
+  type ConsumerGroupHeartbeatResponse,
+  consumerGroupHeartbeat,
+} from "./messages/consumer-group-heartbeat.ts";
+import {
   type CreateTopicsRequest,
   type CreateTopicsResponse,
   createTopics,
@@ -24,11 +29,14 @@ import {
   type FindCoordinatorResponse,
   findCoordinator,
 } from "./messages/find-coordinator.ts";
+import { type HeartbeatRequest, type HeartbeatResponse, heartbeat } from "./messages/heartbeat.ts";
 import {
   type InitProducerIdRequest,
   type InitProducerIdResponse,
   initProducerId,
 } from "./messages/init-producer-id.ts";
+import { type JoinGroupRequest, type JoinGroupResponse, joinGroup } from "./messages/join-group.ts";
+import { type LeaveGroupRequest, type LeaveGroupResponse, leaveGroup } from "./messages/leave-group.ts";
 import { type ListOffsetsRequest, type ListOffsetsResponse, listOffsets } from "./messages/list-offsets.ts";
 import { type MetadataRequest, type MetadataResponse, metadata } from "./messages/metadata.ts";
 import {
@@ -51,6 +59,7 @@ import {
   saslAuthenticate,
   saslHandshake,
 } from "./messages/sasl.ts";
+import { type SyncGroupRequest, type SyncGroupResponse, syncGroup } from "./messages/sync-group.ts";
 import type { ApiSpec, Message } from "./spec.ts";
 
 export const APIS = {
@@ -61,12 +70,17 @@ export const APIS = {
   OffsetCommit: offsetCommit,
   OffsetFetch: offsetFetch,
   FindCoordinator: findCoordinator,
+  JoinGroup: joinGroup,
+  Heartbeat: heartbeat,
+  LeaveGroup: leaveGroup,
+  SyncGroup: syncGroup,
   SaslHandshake: saslHandshake,
   ApiVersions: apiVersions,
   CreateTopics: createTopics,
   InitProducerId: initProducerId,
   OffsetForLeaderEpoch: offsetForLeaderEpoch,
   SaslAuthenticate: saslAuthenticate,
+  ConsumerGroupHeartbeat: consumerGroupHeartbeat,
 } as const satisfies Record<string, ApiSpec>;
 
 export type ApiName = keyof typeof APIS;
@@ -79,12 +93,20 @@ interface Bodies {
   OffsetCommit: { request: OffsetCommitRequest; response: OffsetCommitResponse };
   OffsetFetch: { request: OffsetFetchRequest; response: OffsetFetchResponse };
   FindCoordinator: { request: FindCoordinatorRequest; response: FindCoordinatorResponse };
+  JoinGroup: { request: JoinGroupRequest; response: JoinGroupResponse };
+  Heartbeat: { request: HeartbeatRequest; response: HeartbeatResponse };
+  LeaveGroup: { request: LeaveGroupRequest; response: LeaveGroupResponse };
+  SyncGroup: { request: SyncGroupRequest; response: SyncGroupResponse };
   SaslHandshake: { request: SaslHandshakeRequest; response: SaslHandshakeResponse };
   ApiVersions: { request: ApiVersionsRequest; response: ApiVersionsResponse };
   CreateTopics: { request: CreateTopicsRequest; response: CreateTopicsResponse };
   InitProducerId: { request: InitProducerIdRequest; response: InitProducerIdResponse };
   OffsetForLeaderEpoch: { request: OffsetForLeaderEpochRequest; response: OffsetForLeaderEpochResponse };
   SaslAuthenticate: { request: SaslAuthenticateRequest; response: SaslAuthenticateResponse };
+  ConsumerGroupHeartbeat: {
+    request: ConsumerGroupHeartbeatRequest;
+    response: ConsumerGroupHeartbeatResponse;
+  };
 }
 
 export type RequestOf<A extends ApiName> = Bodies[A]["request"];
@@ -101,7 +123,7 @@ export type Draft<T> = T extends Uint8Array
 
 /**
  * What our client speaks. Floors are those of Kafka 4.0 (KIP-896) and work back to Kafka 1.0; SaslHandshake 0 would
- * mean bare SASL tokens without a frame. ApiVersions 5 makes the broker check who it is (KIP-1242): not used.
+ * mean bare SASL tokens without a frame. ConsumerGroupHeartbeat 0 is the preview of Kafka 3.9. ApiVersions 5 makes the broker check who it is (KIP-1242): not used.
  * InitProducerId 6 is unstable in Kafka.
  */
 export const API_RANGE: { readonly [A in ApiName]: { readonly min: number; readonly max: number } } = {
@@ -112,12 +134,17 @@ export const API_RANGE: { readonly [A in ApiName]: { readonly min: number; reado
   OffsetCommit: { min: 2, max: 10 },
   OffsetFetch: { min: 1, max: 10 },
   FindCoordinator: { min: 0, max: 6 },
+  JoinGroup: { min: 2, max: 9 },
+  Heartbeat: { min: 0, max: 4 },
+  LeaveGroup: { min: 0, max: 5 },
+  SyncGroup: { min: 0, max: 5 },
   SaslHandshake: { min: 1, max: 1 },
   ApiVersions: { min: 0, max: 4 },
   CreateTopics: { min: 2, max: 7 },
   InitProducerId: { min: 0, max: 5 },
   OffsetForLeaderEpoch: { min: 2, max: 4 },
   SaslAuthenticate: { min: 0, max: 2 },
+  ConsumerGroupHeartbeat: { min: 1, max: 1 },
 };
 
 /** First version of an API whose bodies name topics by id alone (KIP-516). */

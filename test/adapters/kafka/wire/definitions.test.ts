@@ -24,6 +24,8 @@ interface TheirMessage {
   readonly validVersions: string;
   readonly flexibleVersions: string;
   readonly fields: readonly TheirField[];
+  /** Structures that fields refer to by the name of their type. */
+  readonly commonStructs?: readonly { readonly name: string; readonly fields: readonly TheirField[] }[];
 }
 
 /** One line per field of one version, in wire order: path, type, nullability, tag, default. */
@@ -90,7 +92,13 @@ function ourLines(fields: readonly Field[], version: number, path: string): Line
 
 /** The files hold `//` comments on lines of their own. */
 function parse(text: string): TheirMessage {
-  return JSON.parse(text.replace(/^\s*\/\/.*$/gm, "")) as TheirMessage;
+  const message = JSON.parse(text.replace(/^\s*\/\/.*$/gm, "")) as TheirMessage;
+  const common = new Map((message.commonStructs ?? []).map((c) => [c.name, c.fields]));
+  const resolved = (f: TheirField): TheirField => {
+    const fields = f.fields ?? common.get(f.type.replace("[]", ""));
+    return fields === undefined ? f : { ...f, fields: fields.map(resolved) };
+  };
+  return { ...message, fields: message.fields.map(resolved) };
 }
 
 const jar = findClientsJar();

@@ -1,4 +1,4 @@
-/** OffsetCommit (key 8) from outside of group membership: generation -1. There are no members here to commit for. */
+/** OffsetCommit (key 8), of members and (generation -1, where there are none) from outside of membership. */
 import { ERROR } from "../../../../src/adapters/kafka/wire/errors.ts";
 import { TOPIC_ID_VERSION } from "../../../../src/adapters/kafka/wire/protocol.ts";
 import type { Topic } from "../cluster.ts";
@@ -11,8 +11,11 @@ function groupError({ cluster, broker, request }: Call<"OffsetCommit">): number 
   if (groupId === "") return ERROR.INVALID_GROUP_ID;
   if (cluster.coordinatorOf(groupId) !== broker) return ERROR.NOT_COORDINATOR;
   if (cluster.groupsWithMembers.has(groupId)) return ERROR.UNKNOWN_MEMBER_ID;
-  if (generation >= 0) return ERROR.ILLEGAL_GENERATION;
-  return memberId === "" ? ERROR.NONE : ERROR.UNKNOWN_MEMBER_ID;
+  const consumers = cluster.consumerGroups.get(groupId);
+  if (consumers !== undefined && consumers.size > 0) return consumers.commit(memberId, generation);
+  const classic = cluster.classicGroup(groupId);
+  if (generation < 0) return classic.members.length === 0 ? ERROR.NONE : ERROR.UNKNOWN_MEMBER_ID;
+  return classic.commit(memberId, generation, request.body.groupInstanceId);
 }
 
 function partitionError(topic: Topic | undefined, index: number, unknown: number): number {

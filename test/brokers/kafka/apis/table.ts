@@ -11,6 +11,8 @@ import { apiVersions } from "./api-versions.ts";
 import { createTopics } from "./create-topics.ts";
 import { fetch } from "./fetch.ts";
 import { findCoordinator } from "./find-coordinator.ts";
+import { heartbeat, joinGroup, leaveGroup, syncGroup } from "./group-classic.ts";
+import { consumerGroupHeartbeat } from "./group-consumer.ts";
 import { initProducerId } from "./init-producer-id.ts";
 import { listOffsets } from "./list-offsets.ts";
 import { metadata } from "./metadata.ts";
@@ -41,12 +43,17 @@ const HANDLERS: { readonly [A in ApiName]: Handler<A> } = {
   OffsetCommit: offsetCommit,
   OffsetFetch: offsetFetch,
   FindCoordinator: findCoordinator,
+  JoinGroup: joinGroup,
+  Heartbeat: heartbeat,
+  LeaveGroup: leaveGroup,
+  SyncGroup: syncGroup,
   SaslHandshake: saslHandshake,
   ApiVersions: apiVersions,
   CreateTopics: createTopics,
   InitProducerId: initProducerId,
   OffsetForLeaderEpoch: offsetForLeaderEpoch,
   SaslAuthenticate: saslAuthenticate,
+  ConsumerGroupHeartbeat: consumerGroupHeartbeat,
 };
 
 export function handle(call: Call<ApiName>): void {
