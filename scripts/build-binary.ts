@@ -115,7 +115,8 @@ function embedNatives(natives: readonly NativeFile[]): Bun.BunPlugin {
 
 /** The package's own entry looks at the host to choose a file, at run time and among those of the machine that built. */
 function embedCrc32(addon: string): Bun.BunPlugin {
-  const contents = `module.exports = require(${JSON.stringify(addon)});\n`;
+  // Named one by one, or an import by name finds nothing.
+  const contents = `const addon = require(${JSON.stringify(addon)});\nexports.crc32c = addon.crc32c;\nexports.crc32 = addon.crc32;\n`;
   return {
     name: "embed-crc32",
     setup(build) {

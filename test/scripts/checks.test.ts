@@ -112,14 +112,15 @@ test("purity: native code, WebAssembly, install scripts and stale entries are na
     "node_modules/pure/index.js": "export const a = 1;",
     "scripts/purity.json":
       '{"native":{"known":"r","gone":"r"},"platforms":{},"embedded":{},"installScripts":{}}',
-    "scripts/build-binary.ts": '{ name: "libnew.so.6", path }',
+    "scripts/build/parts.ts": '{ name: "libnew.so.6", path }',
+    "scripts/build/pins/bun.lock": "",
     "bun.lock": "",
   });
   expect([...(await purity.run(repo)).problems].sort()).toEqual([
     "addon holds build/a.node: not on the list",
     "gone is on the purity list but is gone or holds nothing native: take it off",
     "runs has install scripts (postinstall): not on the list",
-    "scripts/build-binary.ts embeds libnew.so.6: not on the list",
+    "scripts/build/parts.ts embeds libnew.so.6: not on the list",
     "tool holds the program bin/tool: not on the list",
     "wasm holds WebAssembly inside index.js: not on the list",
   ]);
