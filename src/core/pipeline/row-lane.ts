@@ -1,0 +1,268 @@
+/**
+ * A lane of a batch job: decodes pieces of files into columns and writes them. One message at a time. A set is sealed
+ * only between two pieces, so a span stands for whole pieces.
+ */
+import type { PieceDecoder, Reject } from "../codecs/rows.ts";
+import { passes } from "../coverage/outage.ts";
+import { type Ranges, subtractRanges } from "../coverage/ranges.ts";
+import { asFailure, Failure, toWire } from "../failure/failure.ts";
+import type {
+  FileLayout,
+  FileWork,
+  FromBatchLane,
+  PieceMessage,
+  RejectSample,
+  RowRange,
+  TableSpec,
+  ToBatchLane,
+} from "../ports/batch-lane.ts";
+import type { SealedSet } from "../ports/lane.ts";
+import type { TableSink } from "../ports/table-sink.ts";
+import { endSpan } from "../records/file-stream.ts";
+import type { Span, StreamKey } from "../records/stream.ts";
+import { type Clock, sleep } from "../time/clock.ts";
+import { rejectLine } from "./reject-line.ts";
+import { RowTable } from "./row-table.ts";
+
+export interface RowLaneOptions {
+  readonly lane: number;
+  readonly table: TableSpec;
+  /** Bytes of columns that are written as one row group, and of a set after which it is sealed. */
+  readonly groupBytes: number;
+  readonly rollBytes: number;
+}
+
+export interface RowLaneParts {
+  readonly clock: Clock;
+  readonly sink: TableSink;
+  readonly newSetId: () => string;
+  readonly decoderOf: (layout: FileLayout, spec: TableSpec) => PieceDecoder;
+  /** Appends rows of a file that the lane itself opens; gives how many. */
+  readonly readRange: (work: FileWork, range: RowRange, table: RowTable, full: () => void) => number;
+  readonly hash: (
+    task: Extract<ToBatchLane, { t: "hash" }>["task"],
+  ) => Extract<FromBatchLane, { t: "hashed" }>["hashed"];
+  readonly post: (message: FromBatchLane, transfer?: ArrayBuffer[]) => void;
+}
+
+interface OpenFile {
+  readonly work: FileWork;
+  readonly stream: StreamKey;
+  readonly sha256: string;
+  readonly covered: Ranges;
+  decoder: PieceDecoder | null;
+}
+
+/** More rows than this make no better row group. */
+const GROUP_ROWS = 1 << 20;
+const SAMPLES = 5;
+const RETRY_FIRST_MS = 100;
+const RETRY_LONGEST_MS = 5_000;
+
+export class RowLane {
+  readonly #o: RowLaneOptions;
+  readonly #p: RowLaneParts;
+  readonly #files = new Map<number, OpenFile>();
+  readonly #table: RowTable;
+  #queue: Promise<void> = Promise.resolve();
+  #id: string | null = null;
+  #openedAt = 0;
+  #spans: Span[] = [];
+  #piece: PieceMessage | null = null;
+  #rejected = 0;
+  #samples: RejectSample[] = [];
+  /** Lines before a place of the current piece, so that many rejects do not count them again and again. */
+  #lineAt = 0;
+  #line = 0;
+
+  constructor(options: RowLaneOptions, parts: RowLaneParts) {
+    this.#o = options;
+    this.#p = parts;
+    this.#table = new RowTable(options.table, (r) => this.#reject(r));
+  }
+
+  receive(message: ToBatchLane): void {
+    this.#queue = this.#queue.then(() => this.#handle(message)).catch((e) => this.#die(e));
+  }
+
+  #die(e: unknown): void {
+    this.#p.post({ t: "dead", failure: toWire(asFailure(e)) });
+  }
+
+  async #handle(m: ToBatchLane): Promise<void> {
+    switch (m.t) {
+      case "hash":
+        this.#p.post({ t: "hashed", hashed: this.#p.hash(m.task) });
+        return;
+      case "file": {
+        const { work, stream, sha256, covered } = m;
+        this.#files.set(work.file, { work, stream, sha256, covered, decoder: null });
+        return;
+      }
+      case "piece":
+        return this.#decode(m.piece);
+      case "range":
+        return this.#range(m.range);
+      case "roll":
+        await this.#seal("drain");
+        this.#p.post({ t: "rolled" });
+    }
+  }
+
+  async #decode(piece: PieceMessage): Promise<void> {
+    const file = this.#file(piece.file);
+    const { firstRow, end, buffer, records, line } = piece;
+    const bytes = new Uint8Array(buffer);
+    this.#begin(file);
+    this.#piece = piece;
+    this.#lineAt = 0;
+    this.#line = line;
+    file.decoder ??= this.#p.decoderOf(file.work.layout, this.#o.table);
+    const before = this.#table.rows;
+    let written = 0;
+    const skip = rangesWithin(file.covered, firstRow, records);
+    const found = file.decoder.decode({ bytes, from: 0, end, firstRow, skip }, this.#table, () => {
+      const rows = this.#table.rows;
+      if (this.#writeFull()) written += rows;
+    });
+    if (found !== records) throw countsDiffer(file.work.name, firstRow, records, found);
+    const rows = written + this.#table.rows - before;
+    await this.#end(file, piece, records, rows, buffer);
+  }
+
+  async #range(range: RowRange): Promise<void> {
+    const file = this.#file(range.file);
+    this.#begin(file);
+    const found = this.#p.readRange(file.work, range, this.#table, () => void this.#writeFull());
+    if (found !== range.rows) throw countsDiffer(file.work.name, range.firstRow, range.rows, found);
+    await this.#end(file, range, range.rows, found, null);
+  }
+
+  #file(n: number): OpenFile {
+    const file = this.#files.get(n);
+    if (file === undefined)
+      throw new Failure("internal.bug", `a piece of file ${n}, which the lane does not know`);
+    return file;
+  }
+
+  #begin(file: OpenFile): void {
+    this.#rejected = 0;
+    this.#samples = [];
+    this.#table.begin({ name: file.work.name, sha256: file.sha256 });
+    if (this.#id !== null) return;
+    this.#id = this.#p.newSetId();
+    this.#openedAt = this.#p.clock.now();
+    this.#p.sink.open(this.#id);
+  }
+
+  async #end(
+    file: OpenFile,
+    { firstRow, last }: { readonly firstRow: number; readonly last: boolean },
+    records: number,
+    rows: number,
+    buffer: ArrayBuffer | null,
+  ): Promise<void> {
+    const from = BigInt(firstRow);
+    const whole = records === 0 ? [] : [{ from, next: from + BigInt(records) }];
+    for (const r of subtractRanges(whole, file.covered)) this.#span({ stream: file.stream, ...r });
+    if (last) this.#span(endSpan(file.stream, firstRow + records));
+    await this.#retrying(() => this.#p.sink.flush());
+    const counts = { rows, rejected: this.#rejected, skipped: records - rows - this.#rejected };
+    this.#p.post(
+      { t: "done", file: file.work.file, buffer, counts, samples: this.#samples },
+      buffer === null ? [] : [buffer],
+    );
+    if (this.#p.sink.size >= this.#o.rollBytes) await this.#seal("bytes");
+  }
+
+  #span(span: Span): void {
+    const before = this.#spans.at(-1);
+    if (before?.stream === span.stream && before.next === span.from)
+      this.#spans[this.#spans.length - 1] = { ...before, next: span.next };
+    else this.#spans.push(span);
+  }
+
+  /** True if the rows went on to the sink. */
+  #writeFull(): boolean {
+    if (this.#table.bytes < this.#o.groupBytes && this.#table.rows < GROUP_ROWS) return false;
+    this.#write();
+    return true;
+  }
+
+  #write(): void {
+    if (this.#table.rows > 0) this.#p.sink.write(this.#table.batch());
+    this.#table.clear();
+  }
+
+  #reject(r: Reject): void {
+    const piece = this.#piece!;
+    const { work } = this.#file(piece.file);
+    const bytes = new Uint8Array(piece.buffer);
+    if (r.from < this.#lineAt) {
+      this.#lineAt = 0;
+      this.#line = piece.line;
+    }
+    for (; this.#lineAt < r.from; this.#lineAt++) if (bytes[this.#lineAt] === 10) this.#line++;
+    const { row, code, column, reason } = r;
+    const sample = { file: work.name, line: this.#line, row, code, column, reason };
+    this.#p.sink.reject(rejectLine(sample, bytes.subarray(r.from, r.to)), 1);
+    this.#rejected++;
+    if (this.#samples.length < SAMPLES) this.#samples.push(sample);
+  }
+
+  async #seal(reason: SealedSet["reason"]): Promise<void> {
+    const id = this.#id;
+    if (id === null) return;
+    this.#write();
+    const spans = this.#spans;
+    const start = this.#p.clock.monotonic();
+    const files = await this.#retrying(() => this.#p.sink.seal(spans, []));
+    this.#id = null;
+    this.#spans = [];
+    if ("refused" in files) throw new Failure("coverage.fenced", files.detail);
+    const { targets, covered, rows, bytes } = files;
+    const sealMs = this.#p.clock.monotonic() - start;
+    const openedAt = this.#openedAt;
+    const { lane } = this.#o;
+    this.#p.post({
+      t: "sealed",
+      set: { id, lane, epoch: 0, targets, spans, covered, rows, bytes, openedAt, sealMs, reason },
+    });
+  }
+
+  /** An outage of the sink is waited out with everything kept; what does not pass ends the job. */
+  async #retrying<T>(fn: () => Promise<T>): Promise<T> {
+    let troubled = false;
+    for (let pause = RETRY_FIRST_MS; ; pause = Math.min(2 * pause, RETRY_LONGEST_MS)) {
+      try {
+        const value = await fn();
+        if (troubled) this.#p.post({ t: "sink", failure: null });
+        return value;
+      } catch (e) {
+        const failure = asFailure(e);
+        if (!passes(failure)) throw failure;
+        troubled = true;
+        this.#p.post({ t: "sink", failure: toWire(failure) });
+        await sleep(this.#p.clock, pause);
+      }
+    }
+  }
+}
+
+function rangesWithin(covered: Ranges, firstRow: number, rows: number): { from: number; next: number }[] {
+  const end = firstRow + rows;
+  return covered
+    .map((r) => ({ from: Math.max(firstRow, Number(r.from)), next: Math.min(end, Number(r.next)) }))
+    .filter((r) => r.from < r.next);
+}
+
+function countsDiffer(name: string, firstRow: number, cut: number, read: number): Failure {
+  return new Failure(
+    "files.count",
+    `from row ${firstRow} on ${cut} records were counted and ${read} were read`,
+    {
+      at: name,
+      hint: "Nothing of this piece was covered. Please report it with the file's dialect",
+    },
+  );
+}
