@@ -9,6 +9,7 @@ import { PostgresWriter } from "./adapters/postgres/writer.ts";
 import { systemChance } from "./adapters/system/chance.ts";
 import { systemClock } from "./adapters/system/clock.ts";
 import { systemSaslCrypto } from "./adapters/system/sasl-crypto.ts";
+import type { BatchLaneInit, BatchThread, CutterInit } from "./commands/batch-lane.ts";
 import { crashHook } from "./commands/crash-hook.ts";
 import type { LaneConfig, LaneSink } from "./commands/lane-config.ts";
 import { openLaneStore } from "./commands/lane-store.ts";
@@ -68,8 +69,26 @@ function rawWriter(sink: LaneSink, instance: string, codecs: Codecs): RawWriter 
   }
 }
 
-self.onmessage = (e: MessageEvent<LaneInit<LaneConfig> | ToLane>) => {
+/** Threads of batch jobs load what they need themselves, so that a streaming lane does not. */
+let batch: Promise<BatchThread> | null = null;
+
+self.onmessage = (e: MessageEvent<LaneInit<LaneConfig> | ToLane | BatchLaneInit | CutterInit>) => {
   const message = e.data;
+  if (message.t === "batch" || message.t === "cutter") {
+    loadRuntime();
+    batch = import("./commands/batch-lane.ts").then((m) =>
+      m.batchThread(message, (out, transfer = []) => self.postMessage(out, transfer)),
+    );
+    batch.catch((error) => post({ t: "dead", failure: toWire(asFailure(error)) }));
+    return;
+  }
+  if (batch !== null) {
+    void batch.then(
+      (b) => b.receive(message as never),
+      () => {},
+    );
+    return;
+  }
   if (message.t !== "init") {
     lane?.receive(message);
     return;

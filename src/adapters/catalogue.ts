@@ -6,6 +6,7 @@ import type * as z from "zod";
 import type { AdapterSpec } from "../core/config/adapter-spec.ts";
 import { isBucketUrl } from "../core/config/bucket-url.ts";
 import { Failure } from "../core/failure/failure.ts";
+import { filesSourceSpec } from "./files/spec.ts";
 import { kafkaSourceSpec } from "./kafka/spec.ts";
 import { MAX_PARTS, s3Spec } from "./object-store/s3-spec.ts";
 import { parquetSinkSpec } from "./parquet/spec.ts";
@@ -36,6 +37,7 @@ const parquetOnStores = parquetSinkSpec
   });
 
 export type KafkaSource = z.output<typeof kafkaSourceSpec>;
+export type FilesSource = z.output<typeof filesSourceSpec>;
 /** A sink's options with the name of its adapter, by which they are told apart. */
 export type Sink =
   | ({ readonly type: "parquet" } & z.output<typeof parquetOnStores>)
@@ -43,6 +45,12 @@ export type Sink =
 
 const ADAPTERS: readonly AdapterSpec[] = [
   { kind: "source", name: "kafka", about: "topics of an Apache Kafka cluster", spec: kafkaSourceSpec },
+  {
+    kind: "source",
+    name: "files",
+    about: "a fixed set of files (CSV, JSON, Parquet), for `twg batch`",
+    spec: filesSourceSpec,
+  },
   {
     kind: "sink",
     name: "parquet",

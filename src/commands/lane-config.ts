@@ -3,7 +3,7 @@ import type { ParquetWriterOptions } from "../adapters/parquet/writer.ts";
 import type { PostgresWriterOptions } from "../adapters/postgres/writer.ts";
 import type { LaneStore } from "./lane-store.ts";
 
-interface ParquetLaneSink {
+export interface ParquetLaneSink {
   readonly kind: "parquet";
   readonly store: LaneStore;
   readonly rollBytes: number;

@@ -3,6 +3,7 @@
  * `twg --version` pays for nothing but this file.
  */
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
+import type { BatchOptions } from "./batch-config.ts";
 import type { Cli, StreamOptions } from "./cli.ts";
 import { reportFailure } from "./report.ts";
 import { VERSION } from "./version.ts";
@@ -61,7 +62,7 @@ export function buildProgram(
     .showHelpAfterError("(--help shows what there is)")
     .addHelpText("after", PROGRAM_EXAMPLES);
   addStream(program, cli, handlers, finish);
-  addBatch(program, finish);
+  addBatch(program, cli, finish);
   addConfig(program, cli, finish);
   addInspect(program, cli, finish);
   addCompletions(program, cli, finish);
@@ -113,15 +114,71 @@ function addStream(program: Command, cli: Cli, handlers: Handlers, finish: Finis
     .action(async (options: StreamOptions) => finish(await handlers.stream(options, cli)));
 }
 
-function addBatch(program: Command, finish: Finish): void {
+function addBatch(program: Command, cli: Cli, finish: Finish): void {
   program
     .command("batch")
-    .description("Land a fixed set of files once and end. Not in this version: it says so and exits 2.")
-    .addOption(configOption())
-    .addHelpText("after", examples("twg batch -c import.toml"))
-    .action(async (options: { config: string }) =>
-      finish(await (await import("./batch.ts")).runBatch(options)),
+    .description(
+      "Land a fixed set of files once and end. A file that has landed is known by its content and skipped; what was stopped goes on where it ended.",
+    )
+    .argument("[inputs...]", "files, globs, folders, http(s):// and s3:// addresses, or - for standard input")
+    .addOption(new Option("-c, --config <file>", "the job's TOML file, instead of inputs and options"))
+    .option("--to <place>", "folder or s3://bucket/prefix where the Parquet files go")
+    .option("--name <name>", "names the job in coverage: the same files land once under each name", "batch")
+    .addOption(
+      new Option("--format <format>", "of all files").choices(["auto", "csv", "ndjson", "json", "parquet"]),
+    )
+    .addOption(new Option("--compression <codec>", "of all files").choices(["auto", "none", "gzip", "zstd"]))
+    .option("--encoding <name>", "of text files: auto, utf-8, windows-1252, iso-8859-1, utf-16le, utf-16be")
+    .option("--delimiter <char>", "between the fields of a CSV; \\t is the tab")
+    .option("--quote <char>", 'around the fields of a CSV; "" for none')
+    .addOption(
+      new Option("--header <choice>", "whether a CSV begins with names").choices(["auto", "yes", "no"]),
+    )
+    .option("--null <text...>", "fields of a CSV that are null")
+    .option("--schema <file>", "schema as JSON; --print-schema writes one")
+    .addOption(
+      new Option("--infer-rows <n>", "rows to infer a schema from").argParser(wholeNumberOf("--infer-rows")),
+    )
+    .addOption(
+      new Option("--max-rejects <n>", "most rows that may be refused before the job fails").argParser(
+        wholeNumberOf("--max-rejects"),
+      ),
+    )
+    .addOption(
+      new Option("--metadata <choice>", "columns that say where a row came from").choices([
+        "none",
+        "locator",
+      ]),
+    )
+    .addOption(new Option("--lanes <n>", "worker threads").argParser(wholeNumberOf("--lanes")))
+    .option("--scratch <folder>", "where fetched files are kept while they are read")
+    .option("--dry-run", "print the plan and end", false)
+    .option("--print-schema", "print the schema and end", false)
+    .addOption(jsonOption())
+    .addOption(
+      new Option("--log-level <level>", "least level of what is told on standard error")
+        .choices(["debug", "info", "warn", "error"])
+        .default("warn"),
+    )
+    .addHelpText(
+      "after",
+      examples(
+        "twg batch orders.csv --to lake/orders",
+        "twg batch 'in/*.csv.gz' --to s3://lake/orders --max-rejects 100",
+        "twg batch orders.csv --print-schema > orders.schema.json",
+        "twg batch -c import.toml --dry-run",
+      ),
+    )
+    .action(async (inputs: string[], options: BatchOptions) =>
+      finish(await (await import("./batch.ts")).runBatch(inputs, options, cli)),
     );
+}
+
+function wholeNumberOf(flag: string): (text: string) => number {
+  return (text) => {
+    if (/^\d{1,15}$/.test(text)) return Number(text);
+    throw new InvalidArgumentError(`${flag} takes a whole number.`);
+  };
 }
 
 function addConfig(program: Command, cli: Cli, finish: Finish): void {

@@ -74,7 +74,7 @@ export function hashRange({ file, path, from, to }: HashTask): Hashed {
       blocks[n] = blockCheck(bytes);
       const end = at + want - from;
       if (end % PART_BYTES !== 0 && at + want < to) continue;
-      sha.digest(parts.subarray(32 * (Math.ceil(end / PART_BYTES) - 1)));
+      parts.set(sha.digest(), 32 * (Math.ceil(end / PART_BYTES) - 1));
       sha = new Bun.CryptoHasher("sha256");
     }
     return { file, from, parts, blocks };

@@ -102,7 +102,7 @@ class FileCut {
 
   async run(): Promise<void> {
     const { path, compression, encoding, file } = this.#work;
-    const blocks = checkedBlocks(path, (c) => this.#checks.push(c));
+    const blocks = checkedBlocks(path, (c) => this.#checks.push(c), compression === "none");
     this.#bytes = await this.#out.buffer(this.#room());
     for await (const chunk of asUtf8(decompressed(blocks, compression, path), encoding, path)) {
       for (let at = 0; at < chunk.length; ) {

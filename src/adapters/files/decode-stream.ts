@@ -5,12 +5,17 @@ import { Failure } from "../../core/failure/failure.ts";
 import type { Compression, TextEncoding } from "../../core/ports/batch-lane.ts";
 import { BLOCK_BYTES, BlockReader, blockCheck } from "./blocks.ts";
 
-/** Reads a file in blocks and notes the check of each. The view is valid until the next one is asked for. */
-export function* checkedBlocks(path: string, check: (block: bigint) => void): Generator<Uint8Array> {
+/** Reads a file in blocks and notes the check of each. `reuse`: a view is valid until the next one is asked for. */
+export function* checkedBlocks(
+  path: string,
+  check: (block: bigint) => void,
+  reuse = false,
+): Generator<Uint8Array> {
   const reader = new BlockReader(path);
   try {
+    const shared = new Uint8Array(BLOCK_BYTES);
     for (let at = 0; ; at += BLOCK_BYTES) {
-      const block = new Uint8Array(BLOCK_BYTES);
+      const block = reuse ? shared : new Uint8Array(BLOCK_BYTES);
       const n = reader.read(block, at);
       if (n === 0) return;
       const bytes = block.subarray(0, n);

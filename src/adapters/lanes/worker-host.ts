@@ -2,7 +2,7 @@
  * Hosts a lane in a Worker. A Worker that throws while loading dies without a word in Bun unless somebody
  * listens, so every way to end is turned into one `dead` message here.
  */
-import { Failure, toWire } from "../../core/failure/failure.ts";
+import { Failure, type FailureWire, toWire } from "../../core/failure/failure.ts";
 import type { FromLane, LanePort, ToLane } from "../../core/ports/lane.ts";
 
 /** What a Worker gets as its first message; the lane entry builds its parts from it. */
@@ -22,26 +22,45 @@ function laneEntry(): string | URL {
 }
 
 export function spawnWorkerLane<Config>(init: LaneInit<Config>): LanePort {
-  const worker = new Worker(laneEntry());
-  let handler: ((message: FromLane) => void) | null = null;
-  let ended = false;
-  const early: FromLane[] = [];
+  return spawnThread<ToLane, FromLane>(`lane ${init.lane}`, init);
+}
 
-  const tell = (message: FromLane) => {
+interface ThreadEnd {
+  readonly t: "dead";
+  readonly failure: FailureWire;
+}
+
+interface Thread<To, From> {
+  post(message: To, transfer?: ArrayBuffer[]): void;
+  onMessage(handler: (message: From) => void): void;
+  kill(): void;
+}
+
+/** A Worker of this program that is built from its first message, whatever it does. */
+export function spawnThread<To, From extends { readonly t: string }>(
+  name: string,
+  init: unknown,
+): Thread<To, From | ThreadEnd> {
+  const worker = new Worker(laneEntry());
+  let handler: ((message: From | ThreadEnd) => void) | null = null;
+  let ended = false;
+  const early: (From | ThreadEnd)[] = [];
+
+  const tell = (message: From | ThreadEnd) => {
     if (handler === null) early.push(message);
     else handler(message);
   };
   const end = (why: string) => {
     if (ended) return;
     ended = true;
-    const failure = new Failure("lane.died", `lane ${init.lane} ended: ${why}`, { at: `lane ${init.lane}` });
+    const failure = new Failure("lane.died", `${name} ended: ${why}`, { at: name });
     tell({ t: "dead", failure: toWire(failure) });
   };
 
   worker.addEventListener("error", (e) => end(e.message || "an error without a message"));
   worker.addEventListener("messageerror", () => end("a message could not be read"));
   worker.addEventListener("close", () => end("the thread ended"));
-  worker.addEventListener("message", (e: MessageEvent<FromLane>) => {
+  worker.addEventListener("message", (e: MessageEvent<From>) => {
     if (ended) return;
     if (e.data.t === "dead") ended = true;
     tell(e.data);
@@ -49,7 +68,7 @@ export function spawnWorkerLane<Config>(init: LaneInit<Config>): LanePort {
   worker.postMessage(init);
 
   return {
-    post(message: ToLane, transfer: ArrayBuffer[] = []) {
+    post(message: To, transfer: ArrayBuffer[] = []) {
       if (!ended) worker.postMessage(message, transfer);
     },
     onMessage(h) {

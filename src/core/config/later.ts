@@ -21,7 +21,7 @@ export const LATER_OPTIONS: ReadonlyMap<string, string> = new Map([
   ["observability.otlp", "telemetry by OTLP is not in this version; /metrics is"],
 ]);
 
-export const LATER_SOURCES: readonly string[] = ["pulsar", "files", "flight", "arrow_ipc", "delta_sharing"];
+export const LATER_SOURCES: readonly string[] = ["pulsar", "flight", "arrow_ipc", "delta_sharing"];
 export const LATER_SINKS: readonly string[] = ["iceberg", "flight", "arrow_ipc", "zerobus", "delta"];
 
 /** Values of `receives` and `role` that need decoded lanes or a second sink. */

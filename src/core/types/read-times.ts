@@ -60,38 +60,40 @@ class ClockTime {
   at = 0;
 }
 
-/** HH:MM[:SS[.f]] at `at`; a fault, or 0. `perSecond`: units of the fraction. */
+/** HH:MM[:SS[.f]] at `from`; a fault, or 0. `perSecond`: units of the fraction. */
 function clock(b: Uint8Array, from: number, end: number, perSecond: number, out: ClockTime): number {
-  let at = from;
-  if (end - at < 5 || b[at + 2] !== 58) return FAULT.type;
-  const hours = twoDigits(b, at);
-  const minutes = twoDigits(b, at + 3);
+  if (end - from < 5 || b[from + 2] !== 58) return FAULT.type;
+  const hours = twoDigits(b, from);
+  const minutes = twoDigits(b, from + 3);
   let seconds = 0;
-  let fraction = 0;
-  at += 5;
-  if (at < end && b[at] === 58) {
-    if (end - at < 3) return FAULT.type;
-    seconds = twoDigits(b, at + 1);
-    at += 3;
-    if (at < end && (b[at] === 46 || b[at] === 44)) {
-      let scale = perSecond;
-      const first = ++at;
-      for (; at < end; at++) {
-        const d = b[at]! - 48;
-        if (d < 0 || d > 9) break;
-        scale /= 10;
-        if (scale >= 1) fraction += d * scale;
-        else if (d !== 0) return FAULT.precision;
-      }
-      if (at === first) return FAULT.type;
-    }
+  out.fraction = 0;
+  out.at = from + 5;
+  if (out.at < end && b[out.at] === 58) {
+    if (end - out.at < 3) return FAULT.type;
+    seconds = twoDigits(b, out.at + 1);
+    out.at += 3;
+    const mark = out.at < end ? b[out.at] : 0;
+    const fault = mark === 46 || mark === 44 ? fraction(b, end, perSecond, out) : 0;
+    if (fault !== 0) return fault;
   }
   // A leap second (23:59:60) has no place in these types.
   if (!(hours <= 23 && minutes <= 59 && seconds <= 59)) return FAULT.type;
   out.seconds = hours * 3600 + minutes * 60 + seconds;
-  out.fraction = fraction;
-  out.at = at;
   return 0;
+}
+
+/** The digits behind the mark at out.at. Those that the unit cannot hold must be zeros. */
+function fraction(b: Uint8Array, end: number, perSecond: number, out: ClockTime): number {
+  let scale = perSecond;
+  const first = ++out.at;
+  for (; out.at < end; out.at++) {
+    const d = b[out.at]! - 48;
+    if (d < 0 || d > 9) break;
+    scale /= 10;
+    if (scale >= 1) out.fraction += d * scale;
+    else if (d !== 0) return FAULT.precision;
+  }
+  return out.at === first ? FAULT.type : 0;
 }
 
 /** Seconds east of UTC of Z, +HH, +HHMM or +HH:MM that ends the cell; NaN if it is none of them. */

@@ -130,7 +130,7 @@ export class CsvDecoder implements PieceDecoder {
     const t = this.#tokens;
     const marks = target.columns.map((c) => c.mark());
     if (!this.#readColumns(target)) {
-      target.columns.forEach((c, i) => c.truncate(marks[i]!));
+      for (const [i, c] of target.columns.entries()) c.truncate(marks[i]!);
       this.#rejectFaults(numbers, target);
       this.#compact(this.#faults.codes, numbers);
       if (!this.#readColumns(target)) throw new Error("rows that were read twice differ");

@@ -65,9 +65,10 @@ function scanQuoted(
   bytes: Uint8Array,
   from: number,
   to: number,
-  { quote, escape, delimiter, newline }: CsvDialect,
+  dialect: CsvDialect,
   blankCounts: boolean,
 ): RecordScan {
+  const { quote, delimiter, newline } = dialect;
   let records = 0;
   let lines = 0;
   let start = from;
@@ -80,19 +81,23 @@ function scanQuoted(
       start = i + 1;
       linesAtStart = lines;
     } else if (c === quote && (i === start || bytes[i - 1] === delimiter)) {
-      // To the closing quote. One that is the last byte may be the first of two: the record is open either way.
-      for (i++; i < to; i++) {
-        const q = bytes[i]!;
-        if (q === newline) lines++;
-        else if (q === quote) {
-          if (escape !== quote || bytes[i + 1] !== quote || i + 1 >= to) break;
-          i++;
-        } else if (q === escape) {
-          if (bytes[i + 1] === newline) lines++;
-          i++;
-        }
-      }
+      const close = closingQuote(bytes, i + 1, to, dialect);
+      for (let k = i + 1; k < close; k++) if (bytes[k] === newline) lines++;
+      i = close;
     }
   }
   return { records, lines: linesAtStart, end: start };
+}
+
+/** The closing quote, or `to`. One that is the last byte may be the first of two: the record is open either way. */
+function closingQuote(bytes: Uint8Array, from: number, to: number, dialect: CsvDialect): number {
+  const { quote, escape: mark } = dialect;
+  for (let i = from; i < to; i++) {
+    const c = bytes[i]!;
+    if (c === quote) {
+      if (mark !== quote || i + 1 >= to || bytes[i + 1] !== quote) return i;
+      i++;
+    } else if (c === mark) i++;
+  }
+  return to;
 }

@@ -43,9 +43,9 @@ export class CsvTokenizer implements CsvTokens {
   #end = 0;
   #at = 0;
   #spare = 0;
-  /** The cell that #quotedField found; an end of -1: it is not closed. */
-  #spareStart = 0;
-  #fieldEnd = 0;
+  /** The quoted cell that was found last. A stop of -1: it has no closing quote. */
+  #start = 0;
+  #stop = 0;
 
   /** `columns`: that every record must have. `most`: rows at a time. */
   constructor(dialect: CsvDialect, columns: number, most: number) {
@@ -79,54 +79,46 @@ export class CsvTokenizer implements CsvTokens {
     return this.rows > 0;
   }
 
+  // biome-ignore lint/complexity/noExcessiveCognitiveComplexity: one loop in locals; cut in methods it takes half as long again
   #record(): void {
     const { delimiter, quote, newline } = this.#d;
     const end = this.#end;
     const columns = this.#columns;
     const { starts, ends } = this;
+    const crlf = newline !== CR;
+    const emptyIsNull = this.#emptyIsNull;
+    const otherNulls = this.#nulls.length > 0;
     let bytes = this.bytes;
     const first = this.#at;
     let i = first;
     const base = this.rows * columns;
-    const emptyIsNull = this.#emptyIsNull;
     let column = 0;
     let fault: number = ROW_FAULT.none;
-    for (;;) {
+    for (let c = 0; c !== newline; i++, column++) {
       let start = i;
       let stop: number;
-      let c = i < end ? bytes[i]! : newline;
+      c = i < end ? bytes[i]! : newline;
       if (c === quote && i < end) {
         i = this.#quotedField(i + 1);
         bytes = this.bytes;
-        start = this.#spareStart;
-        stop = this.#fieldEnd;
+        start = this.#start;
+        stop = this.#stop;
         c = i < end ? bytes[i]! : newline;
-        if (c === CR && newline !== CR && (i + 1 >= end || bytes[i + 1] === newline))
-          c = i + 1 < end ? bytes[++i]! : newline;
-        if (stop < 0 || (c !== delimiter && c !== newline)) {
-          fault = ROW_FAULT.quote;
-          while (i < end && bytes[i] !== delimiter && bytes[i] !== newline) i++;
-          c = i < end ? bytes[i]! : newline;
-        }
+        // CR LF closes as LF does.
+        if (c === CR && crlf && (i + 1 >= end || bytes[i + 1] === newline))
+          c = ++i < end ? bytes[i]! : newline;
+        if (stop < 0 || (c !== delimiter && c !== newline)) fault = ROW_FAULT.quote;
+        while (c !== delimiter && c !== newline) c = ++i < end ? bytes[i]! : newline;
       } else {
-        while (c !== delimiter && c !== newline) {
-          if (++i >= end) {
-            c = newline;
-            break;
-          }
-          c = bytes[i]!;
-        }
+        while (c !== delimiter && c !== newline) c = ++i < end ? bytes[i]! : newline;
         stop = i;
-        if (c === newline && stop > start && bytes[stop - 1] === CR && newline !== CR) stop--;
-        if (stop === start ? emptyIsNull : this.#nulls.length > 0 && this.#isNull(start, stop)) start = -1;
+        if (c === newline && stop > start && crlf && bytes[stop - 1] === CR) stop--;
+        if (stop === start ? emptyIsNull : otherNulls && this.#isNull(start, stop)) start = -1;
       }
       if (column < columns) {
         starts[base + column] = start;
         ends[base + column] = start < 0 ? -1 : stop;
       }
-      column++;
-      i++;
-      if (c === newline) break;
     }
     this.#at = Math.min(i, end);
     // An empty line: one field, and nothing but the line end.
@@ -154,18 +146,17 @@ export class CsvTokenizer implements CsvTokens {
     });
   }
 
-  /** From behind the opening quote; gives the position behind the closing one. The cell is #spareStart, #fieldEnd. */
+  /** From behind the opening quote; gives the position behind the closing one. The cell is #start, #stop. */
   #quotedField(from: number): number {
-    const { quote, escape } = this.#d;
+    const { quote, escape: mark } = this.#d;
     const end = this.#end;
     const bytes = this.bytes;
     let i = from;
-    while (i < end && bytes[i] !== quote && bytes[i] !== escape) i++;
-    const doubled =
-      i < end && bytes[i] === quote && escape === quote && i + 1 < end && bytes[i + 1] === quote;
+    while (i < end && bytes[i] !== quote && bytes[i] !== mark) i++;
+    const doubled = i < end && bytes[i] === quote && mark === quote && i + 1 < end && bytes[i + 1] === quote;
     if (i < end && bytes[i] === quote && !doubled) {
-      this.#spareStart = from;
-      this.#fieldEnd = i;
+      this.#start = from;
+      this.#stop = i;
       return i + 1;
     }
     return this.#escapedField(from, i);
@@ -173,7 +164,7 @@ export class CsvTokenizer implements CsvTokens {
 
   /** The same where something is escaped at `i`: the text goes to the spare room. */
   #escapedField(from: number, i: number): number {
-    const { quote, escape } = this.#d;
+    const { quote, escape: mark } = this.#d;
     const end = this.#end;
     const close = this.#closing(i);
     const stop = close < 0 ? end : close;
@@ -183,23 +174,23 @@ export class CsvTokenizer implements CsvTokens {
     let out = start;
     for (let k = from; k < i; k++) bytes[out++] = bytes[k]!;
     for (let k = i; k < stop; k++) {
-      if (bytes[k] === escape || bytes[k] === quote) k++;
+      if (bytes[k] === mark || bytes[k] === quote) k++;
       if (k < stop) bytes[out++] = bytes[k]!;
     }
-    this.#spareStart = start;
-    this.#fieldEnd = close < 0 ? -1 : out;
+    this.#start = start;
+    this.#stop = close < 0 ? -1 : out;
     this.#spare = out;
     return close < 0 ? end : close + 1;
   }
 
   /** The closing quote at or behind `at`, which stands on an escape or a quote; -1: there is none. */
   #closing(at: number): number {
-    const { quote, escape } = this.#d;
+    const { quote, escape: mark } = this.#d;
     const { bytes } = this;
     for (let i = at; i < this.#end; i++) {
       const c = bytes[i]!;
-      if (c === quote && !(escape === quote && i + 1 < this.#end && bytes[i + 1] === quote)) return i;
-      if (c === quote || c === escape) i++;
+      if (c === quote && !(mark === quote && i + 1 < this.#end && bytes[i + 1] === quote)) return i;
+      if (c === quote || c === mark) i++;
     }
     return -1;
   }

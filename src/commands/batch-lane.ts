@@ -1,0 +1,91 @@
+/** The threads of a batch job: what they are told at their start, and what they are built of. */
+import { isUtf8 } from "node:buffer";
+import { DuckEngine } from "../adapters/duckdb/engine.ts";
+import { ParquetEncoder } from "../adapters/duckdb/parquet-encode.ts";
+import { hashRange } from "../adapters/files/blocks.ts";
+import { Cutter, type CutterOptions } from "../adapters/files/cutter.ts";
+import { ParquetTableWriter } from "../adapters/parquet/table-writer.ts";
+import { systemClock } from "../adapters/system/clock.ts";
+import { CsvDecoder } from "../core/codecs/csv/decoder.ts";
+import type { PieceDecoder } from "../core/codecs/rows.ts";
+import { Failure } from "../core/failure/failure.ts";
+import { RowLane } from "../core/pipeline/row-lane.ts";
+import type {
+  FileLayout,
+  FromBatchLane,
+  FromCutter,
+  TableSpec,
+  ToBatchLane,
+  ToCutter,
+} from "../core/ports/batch-lane.ts";
+import type { TableSink } from "../core/ports/table-sink.ts";
+import type { ParquetLaneSink } from "./lane-config.ts";
+import { openLaneStore } from "./lane-store.ts";
+
+export interface BatchLaneInit {
+  readonly t: "batch";
+  readonly lane: number;
+  readonly instance: string;
+  readonly table: TableSpec;
+  readonly sink: ParquetLaneSink;
+  readonly engineBytes: number;
+}
+
+export interface CutterInit {
+  readonly t: "cutter";
+  readonly options: CutterOptions;
+}
+
+export interface BatchThread {
+  receive(message: ToBatchLane | ToCutter): void;
+}
+
+type Post = (message: FromBatchLane | FromCutter, transfer?: ArrayBuffer[]) => void;
+
+export function batchThread(init: BatchLaneInit | CutterInit, post: Post): BatchThread {
+  if (init.t === "cutter") {
+    const cutter = new Cutter(init.options, post);
+    return { receive: (m) => cutter.receive(m as ToCutter) };
+  }
+  const lane = rowLane(init, post);
+  return { receive: (m) => lane.receive(m as ToBatchLane) };
+}
+
+function rowLane(init: BatchLaneInit, post: Post): RowLane {
+  const { sink, lane, table } = init;
+  const instance = `${init.instance}-l${lane}`;
+  let serial = 0;
+  return new RowLane(
+    { lane, table, groupBytes: sink.writer.row_group_bytes, rollBytes: sink.rollBytes },
+    {
+      clock: systemClock,
+      sink: tableSink(init, instance),
+      newSetId: () => `${instance}-${serial++}`,
+      decoderOf,
+      readRange: () => {
+        throw new Failure("internal.bug", "Parquet is not read yet");
+      },
+      hash: hashRange,
+      post,
+    },
+  );
+}
+
+function tableSink({ sink, engineBytes }: BatchLaneInit, instance: string): TableSink {
+  const { compression, compression_level: level, pipeline, sink: name, version } = sink.writer;
+  const engine = new DuckEngine({ threads: 1, memoryBytes: engineBytes, spill: null, allowed: [] });
+  const encoder = new ParquetEncoder(engine, { compression, level });
+  const store = openLaneStore(sink.store, instance);
+  return new ParquetTableWriter(
+    { folder: "", pipeline, sink: name, version },
+    { store, encode: (batch) => encoder.encode(batch) },
+  );
+}
+
+function decoderOf(layout: FileLayout): PieceDecoder {
+  if (layout.format === "csv") {
+    const { columns, dialect } = layout;
+    return new CsvDecoder({ columns, dialect, isUtf8 });
+  }
+  throw new Failure("internal.bug", `no decoder for ${layout.format}`);
+}

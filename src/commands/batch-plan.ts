@@ -1,0 +1,208 @@
+/** What a batch job will read and how: files, their layouts, and the one schema of all. Looks at the begin of files only. */
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import {
+  compressionOf,
+  type FileFormat,
+  formatOf,
+  type LocalFile,
+  localFiles,
+} from "../adapters/files/locate.ts";
+import { encodingOf, type Sample, sampleOf } from "../adapters/files/sample.ts";
+import { type Cells, columnNames, sampleRecords, sniffDialect } from "../core/codecs/csv/sniff.ts";
+import { inferType } from "../core/codecs/infer.ts";
+import { Failure } from "../core/failure/failure.ts";
+import type { Compression, FileLayout, FileWork, TextEncoding } from "../core/ports/batch-lane.ts";
+import { checkSchema, parseSchemaDocument } from "../core/types/schema-file.ts";
+import { sourceOf, type TableField, type TableSchema } from "../core/types/table-schema.ts";
+import type { BatchConfig } from "./batch-config.ts";
+
+export interface BatchPlan {
+  readonly works: readonly FileWork[];
+  readonly schema: TableSchema;
+  /** A file, or "inferred from N rows". */
+  readonly schemaFrom: string;
+}
+
+/** First look at a file; grown as long as the rows asked for are not in it. */
+const SAMPLE_BYTES = 1024 * 1024;
+const MAX_SAMPLE_BYTES = 256 * 1024 * 1024;
+const LAYOUT_ROWS = 1000;
+const MAX_SCHEMA_BYTES = 16 * 1024 * 1024;
+
+interface Opened {
+  readonly file: LocalFile;
+  readonly format: FileFormat;
+  readonly compression: Compression;
+  readonly encoding: TextEncoding;
+}
+
+export async function planBatch(config: BatchConfig, files: readonly LocalFile[]): Promise<BatchPlan> {
+  const { source, sink } = config;
+  const opened: Opened[] = [];
+  for (const file of files) opened.push(await open(file, source));
+  const pinned = pinnedSchema(source.schema, files);
+  const layouts: FileLayout[] = [];
+  for (const o of opened) layouts.push(await layoutOf(o, source, pinned?.schema ?? null));
+  const { schema, from } = pinned ?? (await inferSchema(opened, layouts, source));
+  checkSchema(schema, sink.metadata_prefix, from);
+  const works = opened.map((o, i): FileWork => {
+    checkColumns(layouts[i]!, schema, o.file.name);
+    const { name, path, bytes } = o.file;
+    const { compression, encoding } = o;
+    return { file: i, name, path, bytes, compression, encoding, layout: layouts[i]! };
+  });
+  return { works, schema, schemaFrom: from };
+}
+
+/** Local files behind the inputs; a file that two inputs name is read once. */
+export function locate(inputs: readonly string[]): LocalFile[] {
+  const seen = new Set<string>();
+  return inputs.flatMap(localFiles).filter((f) => !seen.has(f.path) && seen.add(f.path) !== undefined);
+}
+
+type Source = BatchConfig["source"];
+
+async function open(file: LocalFile, source: Source): Promise<Opened> {
+  const format = formatOf(file.name, source);
+  if (format === "parquet") return { file, format, compression: "none", encoding: "utf-8" };
+  const compression = compressionOf(file.path, source);
+  return { file, format, compression, encoding: await encodingOf(file.path, compression, source) };
+}
+
+function sample({ file, compression, encoding }: Opened, bytes: number): Promise<Sample> {
+  return sampleOf(file.path, compression, encoding, bytes);
+}
+
+async function layoutOf(o: Opened, source: Source, pinned: TableSchema | null): Promise<FileLayout> {
+  if (o.format === "parquet") return { format: "parquet" };
+  if (o.format !== "csv") return { format: "ndjson", array: o.format === "json" };
+  const { bytes, whole } = await sample(o, SAMPLE_BYTES);
+  const { csv } = source;
+  const name = o.file.name;
+  const tabbed = /\.(tsv|tab)(\.|$)/i.test(name) ? "\t" : undefined;
+  const byte = (text: string | undefined): number | null =>
+    text === undefined || text === "" ? null : text.charCodeAt(0);
+  const dialect = sniffDialect(
+    bytes,
+    whole,
+    {
+      delimiter: byte(csv.delimiter ?? tabbed),
+      quote: byte(csv.quote),
+      escape: byte(csv.escape),
+      nulls: csv.nulls,
+    },
+    name,
+  );
+  const records = sampleRecords(bytes, dialect, LAYOUT_ROWS, whole);
+  if (records.length === 0 && pinned !== null && csv.header !== "yes")
+    return { format: "csv", dialect, columns: pinned.fields.map(sourceOf), header: false };
+  const { names, header } = columnNames(records, pinnedHeader(csv.header, records[0], pinned), name);
+  const columns = header || pinned === null ? names : pinned.fields.map(sourceOf);
+  return { format: "csv", dialect, columns, header };
+}
+
+/** A schema that names the first record's fields settles what `auto` would ask. */
+function pinnedHeader(header: "auto" | "yes" | "no", first: Cells | undefined, pinned: TableSchema | null) {
+  if (header !== "auto" || pinned === null || first === undefined) return header;
+  const known = new Set(pinned.fields.map(sourceOf));
+  return first.every((c) => c !== null && known.has(c)) ? "yes" : "auto";
+}
+
+// ---- schema
+
+interface Pinned {
+  readonly schema: TableSchema;
+  readonly from: string;
+}
+
+function pinnedSchema(given: string | undefined, files: readonly LocalFile[]): Pinned | null {
+  if (given !== undefined) return { schema: readSchema(given), from: given };
+  const [first] = files;
+  if (first === undefined) return null;
+  const beside = [`${first.path}.schema.json`, join(dirname(first.path), "_schema.json")].find((p) =>
+    existsSync(p),
+  );
+  return beside === undefined ? null : { schema: readSchema(beside), from: beside };
+}
+
+function readSchema(path: string): TableSchema {
+  try {
+    const { size } = statSync(path);
+    if (size > MAX_SCHEMA_BYTES)
+      throw new Failure("files.schema", `a schema of ${size} bytes is none`, { at: path });
+    return parseSchemaDocument(readFileSync(path, "utf8"), path);
+  } catch (e) {
+    if (e instanceof Failure) throw e;
+    throw new Failure("files.schema", `cannot be read: ${e instanceof Error ? e.message : String(e)}`, {
+      at: path,
+    });
+  }
+}
+
+async function inferSchema(
+  opened: readonly Opened[],
+  layouts: readonly FileLayout[],
+  source: Source,
+): Promise<Pinned> {
+  const [first] = layouts;
+  if (first?.format !== "csv") throw new Failure("files.schema", "only CSV schemas are inferred yet");
+  const columns = new Map<string, (string | null)[]>();
+  let left = source.infer_rows;
+  for (const [i, o] of opened.entries()) {
+    const layout = layouts[i]!;
+    if (left <= 0) break;
+    if (layout.format !== "csv") continue;
+    const rows = await csvRows(o, layout, left);
+    left -= rows.length;
+    for (const [c, name] of layout.columns.entries()) {
+      const cells = columns.get(name) ?? [];
+      columns.set(name, cells);
+      for (const r of rows) if (r.length === layout.columns.length) cells.push(r[c] ?? null);
+    }
+  }
+  const fields = [...columns].map(
+    ([name, cells]): TableField => ({ name, type: inferType(cells), nullable: true }),
+  );
+  return { schema: { fields }, from: `inferred from ${source.infer_rows - left} rows` };
+}
+
+async function csvRows(
+  o: Opened,
+  layout: Extract<FileLayout, { format: "csv" }>,
+  most: number,
+): Promise<Cells[]> {
+  for (let bytes = SAMPLE_BYTES; ; bytes *= 4) {
+    const s = await sample(o, bytes);
+    const records = sampleRecords(s.bytes, layout.dialect, most + 1, s.whole);
+    if (s.whole || records.length > most || bytes >= MAX_SAMPLE_BYTES)
+      return records.slice(layout.header ? 1 : 0, most + (layout.header ? 1 : 0));
+  }
+}
+
+/** Every column of a file must have its place: to leave one out would lose it without a word. */
+function checkColumns(layout: FileLayout, schema: TableSchema, at: string): void {
+  if (layout.format !== "csv") return;
+  const known = new Set(schema.fields.map(sourceOf));
+  const stray = layout.columns.find((c) => !known.has(c));
+  if (stray !== undefined)
+    throw new Failure("files.unknown_column", `the column ${JSON.stringify(stray)} is not in the schema`, {
+      at,
+      hint: "Add it to the schema, or read this file by itself",
+    });
+  const missing = schema.fields.find((f) => !f.nullable && !layout.columns.includes(sourceOf(f)));
+  if (missing !== undefined)
+    throw new Failure("files.schema", `the required column ${JSON.stringify(sourceOf(missing))} is missing`, {
+      at,
+    });
+  const nested = schema.fields.find((f) => ["struct", "list", "map", "null", "interval"].includes(f.type.id));
+  if (nested !== undefined)
+    throw new Failure(
+      "files.schema",
+      `the column ${JSON.stringify(nested.name)} has a type that CSV cannot hold`,
+      {
+        at,
+        hint: "Use string or json",
+      },
+    );
+}

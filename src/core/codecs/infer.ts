@@ -1,0 +1,80 @@
+/**
+ * The narrowest type that holds every one of some texts exactly. A number with leading zeros is text (it is a code, not
+ * a quantity), and so is everything that a type would change.
+ */
+
+import { plainNumber } from "../types/read-numbers.ts";
+import type { ColumnType } from "../types/table-batch.ts";
+
+const TEXT: ColumnType = { id: "utf8" };
+const MAX_INT64 = 2n ** 63n - 1n;
+const MAX_PRECISION = 38;
+/** Decimal digits that a double always keeps. */
+const DOUBLE_DIGITS = 15;
+
+const INTEGER = /^-?(0|[1-9]\d*)$/;
+const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d{1,3})?$/;
+const BOOLEAN = /^(true|false)$/i;
+const DATE = /^\d{4}-\d\d-\d\d$/;
+const TIMESTAMP = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d([.,](\d{1,9}))?)?( ?(?:Z|[+-]\d\d(:?\d\d)?))?$/;
+const TIME = /^\d\d:\d\d(:\d\d(\.\d{1,6})?)?$/;
+
+export function inferType(texts: readonly (string | null)[]): ColumnType {
+  const values = texts.filter((t) => t !== null && t !== "") as string[];
+  if (values.length === 0 || values.length < texts.filter((t) => t !== null).length) return TEXT;
+  if (values.every((v) => BOOLEAN.test(v))) return { id: "bool" };
+  if (values.every((v) => INTEGER.test(v))) return integerType(values);
+  if (values.every((v) => NUMBER.test(v))) return numberType(values);
+  return temporalType(values) ?? TEXT;
+}
+
+/** Null: they are no dates or times, all of one kind. */
+export function temporalType(values: readonly string[]): ColumnType | null {
+  if (values.every((v) => DATE.test(v) && isDay(v))) return { id: "date32" };
+  if (values.every((v) => TIME.test(v))) return { id: "time64", unit: "us" };
+  const stamps = values.map((v) => TIMESTAMP.exec(v));
+  if (!stamps.every((m) => m !== null && isDay(m[0].slice(0, 10)))) return null;
+  const zoned = stamps.filter((m) => m![4] !== undefined).length;
+  if (zoned !== 0 && zoned !== stamps.length) return null;
+  const nanos = stamps.some((m) => /[1-9]/.test((m![3] ?? "").slice(6)));
+  return { id: "timestamp", unit: nanos ? "ns" : "us", zone: zoned > 0 ? "UTC" : null };
+}
+
+function isDay(text: string): boolean {
+  const [y, m, d] = text.split("-").map(Number) as [number, number, number];
+  const date = new Date(Date.UTC(2000, m - 1, d));
+  date.setUTCFullYear(y, m - 1, d);
+  return date.getUTCMonth() === m - 1 && date.getUTCDate() === d;
+}
+
+function integerType(values: readonly string[]): ColumnType {
+  let digits = 0;
+  let long = false;
+  for (const v of values) {
+    const n = v.length - (v.startsWith("-") ? 1 : 0);
+    digits = Math.max(digits, n);
+    if (n >= 19) {
+      const big = BigInt(v);
+      long ||= big > MAX_INT64 || big < -MAX_INT64 - 1n;
+    }
+  }
+  if (!long) return { id: "int", bits: 64, signed: true };
+  return digits <= MAX_PRECISION ? { id: "decimal", precision: MAX_PRECISION, scale: 0 } : TEXT;
+}
+
+function numberType(values: readonly string[]): ColumnType {
+  let whole = 1;
+  let scale = 0;
+  let double = true;
+  let plain = true;
+  for (const v of values) {
+    const p = plainNumber(v);
+    if (p === null) return TEXT;
+    double &&= p.digits.length <= DOUBLE_DIGITS && Math.abs(p.digits.length + p.exponent) <= 300;
+    plain &&= !/[eE]/.test(v);
+    whole = Math.max(whole, p.digits.length + p.exponent);
+    scale = Math.max(scale, -p.exponent);
+  }
+  if (double) return { id: "float", bits: 64 };
+  return plain && whole + scale <= MAX_PRECISION ? { id: "decimal", precision: MAX_PRECISION, scale } : TEXT;
+}
