@@ -5,7 +5,14 @@ import { type CheckedConfig, checkConfig } from "../core/config/check.ts";
 import type { Resolved } from "../core/config/secret.ts";
 import { Failure } from "../core/failure/failure.ts";
 import type { Cli } from "./cli.ts";
-import { checkFile, problemsFailure, type ResolvedConfig, resolveSecrets, type SinkOf, typed } from "./config-file.ts";
+import {
+  checkFile,
+  problemsFailure,
+  type ResolvedConfig,
+  resolveSecrets,
+  type SinkOf,
+  typed,
+} from "./config-file.ts";
 
 /** Of `twg batch`, as commander gives them. What is absent was not said. */
 export interface BatchOptions {
@@ -67,10 +74,14 @@ async function fromFile(inputs: readonly string[], path: string) {
 
 function wantsFiles({ source, sink, file }: CheckedConfig): void {
   if (sink.type !== "parquet")
-    throw new Failure("config.not_in_this_version", `a batch job cannot land in a sink of type ${JSON.stringify(sink.type)}`, {
-      at: file,
-      hint: 'Use `type = "parquet"`',
-    });
+    throw new Failure(
+      "config.not_in_this_version",
+      `a batch job cannot land in a sink of type ${JSON.stringify(sink.type)}`,
+      {
+        at: file,
+        hint: 'Use `type = "parquet"`',
+      },
+    );
   if (source.type === "files") return;
   throw new Failure(
     "config.conflict",

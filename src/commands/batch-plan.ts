@@ -147,7 +147,8 @@ async function inferSchema(
 ): Promise<Pinned> {
   const [first] = layouts;
   if (first?.format !== "csv") throw new Failure("files.schema", "only CSV schemas are inferred yet");
-  const columns = new Map<string, (string | null)[]>();
+  // The first file says which columns there are: a later one with others is a question, not a wider table.
+  const columns = new Map(first.columns.map((name) => [name, [] as (string | null)[]]));
   let left = source.infer_rows;
   for (const [i, o] of opened.entries()) {
     const layout = layouts[i]!;
@@ -156,9 +157,8 @@ async function inferSchema(
     const rows = await csvRows(o, layout, left);
     left -= rows.length;
     for (const [c, name] of layout.columns.entries()) {
-      const cells = columns.get(name) ?? [];
-      columns.set(name, cells);
-      for (const r of rows) if (r.length === layout.columns.length) cells.push(r[c] ?? null);
+      const cells = columns.get(name);
+      for (const r of rows) if (r.length === layout.columns.length) cells?.push(r[c] ?? null);
     }
   }
   const fields = [...columns].map(

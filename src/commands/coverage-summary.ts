@@ -2,6 +2,7 @@
 import { holes, normalRanges, subtractRanges } from "../core/coverage/ranges.ts";
 import type { CoverageState, StreamState } from "../core/coverage/state.ts";
 import type { LostRange, Range } from "../core/ports/coverage.ts";
+import { fileCoverage, isFileStream } from "../core/records/file-stream.ts";
 import type { StreamKey } from "../core/records/stream.ts";
 
 export interface StreamSummary {
@@ -55,7 +56,25 @@ function addTo(sums: Sums, more: Readonly<Sums>): void {
   sums.bytes += more.bytes;
 }
 
+/** A file is shown by its digest; the mark of its end is no position of a row. */
+function fileSummary(stream: StreamKey, s: StreamState): StreamSummary {
+  const { rows, total } = fileCoverage(s.covered);
+  const end = total === null ? [] : [{ from: 0n, next: total }];
+  return {
+    stream,
+    topic: stream.split("/").slice(0, 2).join("/"),
+    incarnation: 0,
+    partition: 0,
+    generation: s.generation,
+    covered: rows,
+    holes: total === null ? holes(rows) : subtractRanges(normalRanges(end), normalRanges(rows)),
+    lost: [],
+    positions: rows.reduce((n, r) => n + (r.next - r.from), 0n),
+  };
+}
+
 function streamSummary(stream: StreamKey, s: StreamState): StreamSummary {
+  if (isFileStream(stream)) return fileSummary(stream, s);
   // `transport/cluster/topic/incarnation/partition`; none of them holds a slash.
   const [, , topic = "", incarnation = "", partition = ""] = stream.split("/");
   const missing = subtractRanges(holes(s.covered), normalRanges(s.lost));

@@ -1,5 +1,6 @@
 /** What running a configuration will do, in sentences for `config explain`: topic and text. */
 import { resolve } from "node:path";
+import type { FilesSource } from "../adapters/catalogue.ts";
 import { coverageFolderOf } from "../adapters/coverage/local.ts";
 import { rootOf } from "../adapters/parquet/template.ts";
 import { formatBytes, formatMs } from "../core/config/option-types.ts";
@@ -10,6 +11,7 @@ import type { PipelineConfig } from "./config-file.ts";
 export type Plan = readonly (readonly [topic: string, text: string])[];
 
 export function planOf(config: PipelineConfig, processors: number): Plan {
+  if (config.source.type === "files") return filesPlan(config);
   return [
     ["source", sourceText(config)],
     ["start", startText(config)],
@@ -93,4 +95,15 @@ function httpText({ observability }: PipelineConfig): string {
   ];
   const guarded = guards.filter((g) => g !== "").join(" and ");
   return `/live /ready /health /metrics /stats and the status page at ${observability.listen}${guarded === "" ? "" : `, ${guarded}`}`;
+}
+
+/** Of a batch job `twg batch --dry-run` says more: it looks at the files. */
+function filesPlan({ source, sink }: PipelineConfig): Plan {
+  const { paths } = source as unknown as FilesSource;
+  const where = sink.type === "parquet" ? sink.path : sink.type;
+  return [
+    ["source", `files ${paths.join(", ")}, each landed once, by \`twg batch\``],
+    ["sink", `${sink.type} in ${where}`],
+    ["files", "`twg batch -c FILE --dry-run` looks at them and prints the whole plan"],
+  ];
 }

@@ -5,7 +5,7 @@ import { descriptorWrite, QueuedLines } from "../adapters/telemetry/line-writer.
 import { Logger } from "../adapters/telemetry/logger.ts";
 import { createTelemetry, type Telemetry } from "../adapters/telemetry/telemetry.ts";
 import { LISTEN_OFF } from "../core/config/sections.ts";
-import { asFailure, type Failure, toWire } from "../core/failure/failure.ts";
+import { asFailure, Failure, toWire } from "../core/failure/failure.ts";
 import type { Runner } from "../core/pipeline/runner.ts";
 import type { Cli, StreamOptions } from "./cli.ts";
 import {
@@ -26,6 +26,7 @@ export async function runStream(options: StreamOptions, cli: Cli): Promise<numbe
   process.on("SIGHUP", () => {});
   try {
     const config = await loadConfig(options.config);
+    if (config.source.type !== "kafka") throw endless(config.source.type, options.config);
     useStateFolder(config);
     const resolved = await resolveSecrets(config, cli.environment);
     return await runPipeline(config, resolved, options, cli);
@@ -34,6 +35,13 @@ export async function runStream(options: StreamOptions, cli: Cli): Promise<numbe
     if (options.logFormat !== "json") throw e;
     return tellAsJson(asFailure(e), cli);
   }
+}
+
+function endless(type: string, at: string): Failure {
+  return new Failure("config.conflict", `a source of type ${JSON.stringify(type)} has an end`, {
+    at,
+    hint: "Use `twg batch -c` for it",
+  });
 }
 
 /** Before telemetry is there: one line, whatever level was asked for, since it is an error. */

@@ -138,9 +138,10 @@ describe("stream", () => {
   });
 });
 
-test("batch says what it will do and exits 2", async () => {
-  const { code, out, err } = await run("batch", "-c", "x.toml");
-  expect([code, out]).toEqual([2, ""]);
-  expect(err).toContain("config.not_in_this_version");
-  expect(err).toContain("no file source yet");
+test("batch wants inputs and a place, or a file of its own", async () => {
+  for (const args of [["batch"], ["batch", "a.csv"], ["batch", "a.csv", "-c", "x.toml"]]) {
+    const { code, out, err } = await run(...args);
+    expect([code, out]).toEqual([2, ""]);
+    expect(err).toContain("cli.usage");
+  }
 });

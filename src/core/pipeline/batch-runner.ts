@@ -285,7 +285,14 @@ export class BatchRunner {
     f.state = "cutting";
     const { work, stream, sha256, coverage } = f;
     for (const lane of this.#lanes)
-      lane.port.post({ t: "file", work, stream: stream!, sha256, covered: coverage.rows });
+      lane.port.post({
+        t: "file",
+        work,
+        stream: stream!,
+        sha256,
+        covered: coverage.rows,
+        ended: coverage.total !== null,
+      });
     const ranges = this.#p.rangesOf(work);
     if (ranges === null) {
       this.#cutter?.post({ t: "cut", work, columns: this.#o.columnsOf(work) });
@@ -314,7 +321,8 @@ export class BatchRunner {
     }
     f.compare(m.blocks, false);
     const { piece } = m;
-    if (f.holds(piece.firstRow, piece.records) && !piece.last) {
+    const ended = !piece.last || f.coverage.total !== null;
+    if (f.holds(piece.firstRow, piece.records) && ended) {
       this.#skippedRows += piece.records;
       this.#cutter?.post({ t: "credit", buffer: piece.buffer }, [piece.buffer]);
       return;

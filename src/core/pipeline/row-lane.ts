@@ -50,6 +50,7 @@ interface OpenFile {
   readonly stream: StreamKey;
   readonly sha256: string;
   readonly covered: Ranges;
+  readonly ended: boolean;
   decoder: PieceDecoder | null;
 }
 
@@ -95,8 +96,8 @@ export class RowLane {
         this.#p.post({ t: "hashed", hashed: this.#p.hash(m.task) });
         return;
       case "file": {
-        const { work, stream, sha256, covered } = m;
-        this.#files.set(work.file, { work, stream, sha256, covered, decoder: null });
+        const { work, stream, sha256, covered, ended } = m;
+        this.#files.set(work.file, { work, stream, sha256, covered, ended, decoder: null });
         return;
       }
       case "piece":
@@ -165,7 +166,7 @@ export class RowLane {
     const from = BigInt(firstRow);
     const whole = records === 0 ? [] : [{ from, next: from + BigInt(records) }];
     for (const r of subtractRanges(whole, file.covered)) this.#span({ stream: file.stream, ...r });
-    if (last) this.#span(endSpan(file.stream, firstRow + records));
+    if (last && !file.ended) this.#span(endSpan(file.stream, firstRow + records));
     await this.#retrying(() => this.#p.sink.flush());
     const counts = { rows, rejected: this.#rejected, skipped: records - rows - this.#rejected };
     this.#p.post(

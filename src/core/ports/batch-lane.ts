@@ -101,6 +101,8 @@ export type ToBatchLane =
       readonly sha256: string;
       /** Rows that are covered already. */
       readonly covered: readonly { readonly from: bigint; readonly next: bigint }[];
+      /** The mark of its end is covered, though rows before it may not be. */
+      readonly ended: boolean;
     }
   | { readonly t: "piece"; readonly piece: PieceMessage }
   | { readonly t: "range"; readonly range: RowRange }

@@ -231,9 +231,12 @@ function oddFloat(text: string, bits: 32 | 64): { readonly value: number; readon
   return { value, fault: 0 };
 }
 
+/** True also for the shortest text that stands for the double: what writers of doubles print. */
 function sameInteger({ negative, digits, exponent }: Plain, value: number): boolean {
   const n = BigInt(digits) * 10n ** BigInt(exponent);
-  return BigInt(value) === (negative ? -n : n);
+  if (BigInt(value) === (negative ? -n : n)) return true;
+  const shortest = plainNumber(String(value));
+  return shortest?.digits === digits && shortest.exponent === exponent;
 }
 
 /** decimal(precision, scale): 16 bytes two's complement of value * 10^scale. */

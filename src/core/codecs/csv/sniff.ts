@@ -62,22 +62,17 @@ export function sniffDialect(bytes: Uint8Array, whole: boolean, o: DialectOption
   const newline = bytes.indexOf(LF) >= 0 || bytes.indexOf(CR) < 0 ? LF : CR;
   const base = { quote: o.quote, escape: o.escape ?? o.quote, newline, nulls: o.nulls } as const;
   if (o.delimiter !== null) return { ...base, delimiter: o.delimiter };
-  let best: CsvDialect | null = null;
-  let bestWidth = 1;
-  let torn = false;
-  for (const delimiter of DELIMITERS) {
+  const found = DELIMITERS.map((delimiter) => {
     const dialect: CsvDialect = { ...base, delimiter };
     const { end } = scanRecords(bytes, 0, bytes.length, dialect, 2, whole);
     const counts = fieldCounts(bytes, end, dialect, SNIFF_RECORDS);
     const width = mode(counts);
-    const fits = counts.filter((n) => n === width).length;
-    if (width < 2) continue;
-    // A few torn records are rejects of this dialect; many mean that it is another one.
-    if (fits < 0.9 * counts.length) torn = true;
-    else if (width > bestWidth) [best, bestWidth] = [dialect, width];
-  }
-  if (best !== null) return best;
-  if (!torn) return { ...base, delimiter: DELIMITERS[0]! };
+    return { dialect, width, share: counts.filter((n) => n === width).length / counts.length };
+  }).filter((f) => f.width > 1);
+  const [best] = found.sort((x, y) => y.share - x.share || y.width - x.width);
+  // Torn records are rejects of a dialect that fits most; where it fits few it is another one.
+  if (best !== undefined && best.share > 0.5) return best.dialect;
+  if (best === undefined) return { ...base, delimiter: DELIMITERS[0]! };
   throw new Failure(
     "files.dialect",
     "no delimiter of , ; tab | gives its records an equal number of fields",
