@@ -52,6 +52,12 @@ const LONG_RUNS: readonly LongRun[] = [
     zero: ["lost", "doubled", "orphans"],
     served: true,
   },
+  {
+    script: "torture",
+    args: ["--sink", "s3", "--proxy", "0.05", "--kills", "5", "--seed", "2", "--json"],
+    zero: ["lost", "doubled", "orphans"],
+    served: true,
+  },
   { script: "bench", args: ["--small", "--json"], zero: [], served: true },
 ];
 

@@ -214,7 +214,7 @@ export class ObjectVersionedStore implements VersionedStore {
     if (holds) return;
     throw new Failure("coverage.no_conditions", `the store ${what}`, {
       at: this.place,
-      hint: "It needs If-None-Match and If-Match on writes: docs/operations.md lists the stores that were tried",
+      hint: "It needs If-None-Match and If-Match on writes: docs/object-stores.md lists the stores that were tried",
     });
   }
 }

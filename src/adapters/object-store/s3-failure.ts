@@ -165,7 +165,7 @@ const MEANINGS: Readonly<Record<S3Kind, Meaning>> = {
   cut: PASSES,
   denied: {
     code: "store.denied",
-    hint: "Look at the keys and at what they may do: docs/operations.md lists the rights that twg needs",
+    hint: "Look at the keys and at what they may do: docs/object-stores.md lists the rights that twg needs",
   },
   skewed: { code: "store.denied", hint: "The clock of this machine is wrong by minutes: set it" },
   misplaced: {

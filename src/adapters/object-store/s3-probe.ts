@@ -20,7 +20,7 @@ export async function probeUploads(
     if (holds) return;
     throw new Failure("store.unsuitable", `the store ${what}, so a file could be lost or doubled there`, {
       at: place,
-      hint: "docs/operations.md lists the stores that were tried",
+      hint: "docs/object-stores.md lists the stores that were tried",
     });
   };
   const begin = async (key: string) => {

@@ -15,9 +15,20 @@ export const MIN_PART_BYTES = 5 * MIB;
 /** Their tags are in the coverage state while a file is being published, so they are kept far below that. */
 export const MAX_PARTS = 1_000;
 
+/** Stores that surely cannot keep what is promised, with the reason. Others are tried at the start. */
+const REFUSED: readonly (readonly [RegExp, string])[] = [
+  [
+    /(^|\.)storage\.googleapis\.com$/,
+    "Google Cloud Storage takes no If-None-Match on writes: two writers could overwrite each other's coverage",
+  ],
+  [/\.blob\.core\.windows\.net$/, "Azure Blob Storage does not speak the S3 protocol"],
+];
+
 function endpointProblem(text: string): string | null {
   const url = URL.parse(text);
   if (url === null || !["http:", "https:"].includes(url.protocol)) return "not an http(s) URL";
+  const refused = REFUSED.find(([host]) => host.test(url.hostname));
+  if (refused !== undefined) return refused[1];
   if (url.username !== "" || url.password !== "") return "keys do not belong into a URL";
   if (url.pathname !== "/" || url.search !== "" || url.hash !== "") return "a URL without a path is wanted";
   return null;

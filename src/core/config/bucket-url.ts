@@ -12,15 +12,15 @@ const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
 /** A key has 1024 bytes; the rest is for folders, the file's name and our own. */
 const MOST_PREFIX_BYTES = 512;
 
+const GOOGLE = "Google Cloud Storage takes no If-None-Match on writes, which the promise rests on";
+const AZURE = "Azure Blob Storage does not speak the S3 protocol";
 const ELSEWHERE: ReadonlyMap<string, string> = new Map([
-  [
-    "gs",
-    "for Google Cloud Storage write s3:// and its S3-compatible endpoint in [sink.s3]; it is not proven yet",
-  ],
-  [
-    "gcs",
-    "for Google Cloud Storage write s3:// and its S3-compatible endpoint in [sink.s3]; it is not proven yet",
-  ],
+  ["gs", GOOGLE],
+  ["gcs", GOOGLE],
+  ["az", AZURE],
+  ["abfs", AZURE],
+  ["abfss", AZURE],
+  ["wasb", AZURE],
   ["r2", "for R2 write s3:// and the account's endpoint in [sink.s3]"],
   ["s3a", "write s3://"],
   ["s3n", "write s3://"],

@@ -55,7 +55,11 @@ describe("problems are found before anything runs", () => {
     ["s3://bucket{topic}/x", /'bucket{topic}' is no name of a bucket/],
     ["s3://bucket/a//b", /two slashes/],
     ["s3://bucket/a/../b", /'\.\.'/],
-    ["gs://bucket/x", /not to gs:\/\/: for Google Cloud Storage/],
+    ["gs://bucket/x", /not to gs:\/\/: Google Cloud Storage takes no If-None-Match/],
+    ["abfss://c@x.dfs.core.windows.net/y", /Azure Blob Storage does not speak/],
+    ["r2://bucket/x", /for R2 write s3:\/\//],
+    ["s3://bucket/a\\b", /backslash/],
+    [`s3://bucket/${"a".repeat(600)}`, /at most 512 bytes/],
     ["file:///data", /not to file:\/\//],
   ];
   for (const [path, problem] of bad) {
