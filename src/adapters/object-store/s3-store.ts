@@ -29,6 +29,8 @@ export interface S3StoreOptions {
   readonly instance: string;
 }
 
+/** A store that fails so often in a row is not fit. */
+const PROBES = 3;
 const LOOK_FIRST_MS = 100;
 const LOOK_LONGEST_MS = 2_000;
 /** Completions of one object before its caller is told; the caller waits outages out. */
@@ -58,7 +60,20 @@ export class S3ObjectStore implements ObjectStore {
   async prepare(): Promise<void> {
     const { own, instance } = this.#o;
     await this.#objects.put(`${own}/instances/${instance}`, new TextEncoder().encode("twg\n"));
-    await probeUploads(this.#uploads, this.#objects, `${own}/probe/${instance}`, this.#r.place());
+    for (let tries = 1; ; tries++) {
+      try {
+        return await probeUploads(
+          this.#uploads,
+          this.#objects,
+          `${own}/probe/${instance}-${tries}`,
+          this.#r.place(),
+        );
+      } catch (e) {
+        // Another process's sweep in the midst of it takes the probe away.
+        if (!(e instanceof Failure) || e.code !== "store.unsuitable" || tries === PROBES) throw e;
+        await this.#r.pause(tries);
+      }
+    }
   }
 
   async stage(key: string): Promise<StagedObject> {
