@@ -12,6 +12,7 @@ import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
 import type { Bench, BenchOptions, Figure } from "../bench/figure.ts";
 import { kafkaParquet, memory } from "../bench/kafka-parquet.ts";
+import { kafkaPostgres } from "../bench/kafka-postgres.ts";
 import { decodeRecords, parquetWrite } from "../bench/lane-work.ts";
 import { runProcess } from "../bench/process.ts";
 import { rawConsume } from "../bench/raw-consume.ts";
@@ -24,6 +25,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   startup,
   "raw-consume": rawConsume,
   "kafka-parquet": kafkaParquet,
+  "kafka-postgres": kafkaPostgres,
   memory,
 };
 

@@ -58,6 +58,12 @@ const LONG_RUNS: readonly LongRun[] = [
     zero: ["lost", "doubled", "orphans"],
     served: true,
   },
+  {
+    script: "torture",
+    args: ["--sink", "postgres", "--kills", "6", "--records", "20000", "--seed", "2", "--json"],
+    zero: ["lost", "doubled", "orphans"],
+    served: true,
+  },
   { script: "bench", args: ["--small", "--json"], zero: [], served: true },
 ];
 

@@ -44,6 +44,7 @@ const STATES: Readonly<Record<string, Sorted>> = {
     hint: "The statement was cancelled, by somebody or by statement_timeout; is the table locked or the server overloaded?",
   },
   "55P03": { code: "postgres.conflict", hint: "Another session holds a lock on the table for long" },
+  "55000": { code: "postgres.unavailable" },
   "55006": { code: "postgres.conflict" },
   "25P03": { code: "postgres.timeout", hint: "idle_in_transaction_session_timeout of the server" },
   "22021": {

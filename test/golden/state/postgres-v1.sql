@@ -1,0 +1,18 @@
+CREATE SCHEMA twg;
+CREATE TABLE twg.format (version integer NOT NULL);
+INSERT INTO twg.format VALUES (1);
+CREATE TABLE twg.owner (pipeline text NOT NULL, sink text NOT NULL, instance text NOT NULL, host jsonb NOT NULL, since bigint NOT NULL, beat bigint NOT NULL, PRIMARY KEY (pipeline, sink, instance));
+CREATE TABLE twg.stream (pipeline text NOT NULL, sink text NOT NULL, stream text NOT NULL, generation bigint NOT NULL, group_epoch bigint, owner text, origin bigint, stale_commit bigint, rows bigint NOT NULL DEFAULT 0, bytes bigint NOT NULL DEFAULT 0, PRIMARY KEY (pipeline, sink, stream));
+CREATE TABLE twg.coverage (pipeline text NOT NULL, sink text NOT NULL, stream text NOT NULL, first bigint NOT NULL, next bigint NOT NULL, PRIMARY KEY (pipeline, sink, stream, first), CHECK (first < next));
+CREATE TABLE twg.lost (pipeline text NOT NULL, sink text NOT NULL, stream text NOT NULL, first bigint NOT NULL, next bigint NOT NULL, reason text NOT NULL, PRIMARY KEY (pipeline, sink, stream, reason, first), CHECK (first < next));
+CREATE TABLE twg.topic (pipeline text NOT NULL, sink text NOT NULL, name text NOT NULL, topic_id text NOT NULL, incarnation integer NOT NULL, PRIMARY KEY (pipeline, sink, name));
+CREATE TABLE twg.lease (pipeline text NOT NULL, sink text NOT NULL, name text NOT NULL, lease bigint NOT NULL, owner text NOT NULL, PRIMARY KEY (pipeline, sink, name));
+CREATE TABLE twg.reject (pipeline text NOT NULL, sink text NOT NULL, set_id text NOT NULL, line text NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp());
+CREATE TABLE twg.receipt (pipeline text NOT NULL, sink text NOT NULL, writer text NOT NULL, set_id text NOT NULL, rows bigint NOT NULL, bytes bigint NOT NULL, committed_at timestamptz NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (pipeline, sink, writer));
+INSERT INTO twg.owner VALUES ('p', 'raw', 'before', '{"hostname": "h", "pid": 7, "bootId": "b", "pidNamespace": "n", "startTime": "1"}', 1700000000000, 12);
+INSERT INTO twg.stream VALUES ('p', 'raw', 'kafka/c1/orders/0/3', 4, NULL, 'before', 2, 1, 30, 3000);
+INSERT INTO twg.stream VALUES ('p', 'other', 'kafka/c1/orders/0/3', 9, NULL, NULL, 0, NULL, 1, 1);
+INSERT INTO twg.coverage VALUES ('p', 'raw', 'kafka/c1/orders/0/3', 2, 20), ('p', 'raw', 'kafka/c1/orders/0/3', 25, 37), ('p', 'other', 'kafka/c1/orders/0/3', 0, 1);
+INSERT INTO twg.lost VALUES ('p', 'raw', 'kafka/c1/orders/0/3', 20, 22, 'retention');
+INSERT INTO twg.topic VALUES ('p', 'raw', 'kafka/c1/orders', 'abc', 0);
+INSERT INTO twg.receipt VALUES ('p', 'raw', 'before-l0', 'before-l0-9', 10, 1000, '2026-01-01 00:00:00+00');
