@@ -90,6 +90,18 @@ export async function askSecrets(config: PipelineConfig, environment: Cli["envir
   return askRefs(refs, sources);
 }
 
+/** As `resolveSecrets`, and needs no more secrets than HTTP does. */
+export async function resolveObservability(
+  config: PipelineConfig,
+  environment: Cli["environment"],
+): Promise<ResolvedConfig["observability"]> {
+  const sources = secretSources(config.secrets.dir, environment);
+  const asked = await askRefs(collectRefs(config.observability, ["observability"]), sources);
+  const problems = refProblems(asked, config.file, config.lineOf);
+  if (problems.length > 0) throw problemsFailure(config.file, problems);
+  return replaceRefs(config.observability, asked);
+}
+
 /** Throws one Failure (secrets.*) that lists every reference without a value. */
 export async function resolveSecrets(
   config: PipelineConfig,

@@ -25,7 +25,7 @@ export function settingsOf(config: ResolvedConfig, sink: SinkOf<"postgres">): Po
   return postgresSettings(sink, application, config.written.has("sink[0].sslmode"));
 }
 
-function tableOf(sink: SinkOf<"postgres">): TableName {
+export function tableOf(sink: SinkOf<"postgres">): TableName {
   const table = parseTableName(sink.table);
   if (typeof table === "string") throw new Failure("internal.bug", `a table name that was checked: ${table}`);
   return table;

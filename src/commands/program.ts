@@ -5,6 +5,8 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import type { BatchOptions } from "./batch-config.ts";
 import type { Cli, StreamOptions } from "./cli.ts";
+import type { DoctorOptions } from "./doctor.ts";
+import type { HealthOptions } from "./health.ts";
 import { reportFailure } from "./report.ts";
 import { VERSION } from "./version.ts";
 
@@ -64,6 +66,8 @@ export function buildProgram(
   addStream(program, cli, handlers, finish);
   addBatch(program, cli, finish);
   addConfig(program, cli, finish);
+  addDoctor(program, cli, finish);
+  addHealth(program, cli, finish);
   addInspect(program, cli, finish);
   addCompletions(program, cli, finish);
   return program;
@@ -73,6 +77,7 @@ const PROGRAM_EXAMPLES = `
 Examples:
   twg config init > orders.toml           a commented starter file
   twg config validate -c orders.toml      every problem of it at once, without network
+  twg doctor -c orders.toml               try connections, rights, limits before it runs
   twg stream -c orders.toml               run the pipeline until it is stopped
   twg inspect coverage -c orders.toml     what has landed, per partition
 
@@ -240,6 +245,46 @@ function addConfig(program: Command, cli: Cli, finish: Finish): void {
     .action(async (options: { source: string; sink: string }) => {
       finish(await (await import("./config-init.ts")).runConfigInit(options, cli));
     });
+}
+
+const timeoutOption = (seconds: number, what: string) =>
+  new Option("--timeout <seconds>", what).default(seconds * 1000, `${seconds} s`).argParser(secondsAsMs);
+
+function addDoctor(program: Command, cli: Cli, finish: Finish): void {
+  program
+    .command("doctor")
+    .description(
+      "Try what a pipeline rests on, before it runs: secrets, connections, rights, clocks, conditional writes, room, limits.",
+    )
+    .addOption(configOption())
+    .addOption(jsonOption())
+    .option("--strict", "warnings fail too: exit 1", false)
+    .addOption(timeoutOption(30, "most time for all checks together"))
+    .addHelpText("after", examples("twg doctor -c orders.toml", "twg doctor -c orders.toml --json --strict"))
+    .action(async (options: DoctorOptions) =>
+      finish(await (await import("./doctor.ts")).runDoctor(options, cli)),
+    );
+}
+
+function addHealth(program: Command, cli: Cli, finish: Finish): void {
+  program
+    .command("health")
+    .description("Ask the pipeline that runs with this file on this machine how it is. Exits 0 or 1.")
+    .addOption(configOption())
+    .addOption(new Option("--probe <probe>", "what to ask").choices(["live", "ready"]).default("live"))
+    .addOption(timeoutOption(5, "longest for the answer"))
+    .addHelpText("after", examples("twg health -c orders.toml", "twg health -c orders.toml --probe ready"))
+    .action(async (options: HealthOptions) =>
+      finish(await (await import("./health.ts")).runHealth(options, cli)),
+    );
+}
+
+const MAX_TIMEOUT_S = 3600;
+
+function secondsAsMs(text: string): number {
+  const s = /^\d{1,4}(\.\d{1,3})?$/.test(text) ? Number(text) : Number.NaN;
+  if (s > 0 && s <= MAX_TIMEOUT_S) return Math.ceil(s * 1000);
+  throw new InvalidArgumentError(`--timeout takes seconds, above 0 and at most ${MAX_TIMEOUT_S}.`);
 }
 
 function addInspect(program: Command, cli: Cli, finish: Finish): void {

@@ -1,5 +1,4 @@
 /** `twg stream`: runs a pipeline until it is stopped, and turns signals into its life. */
-import { join } from "node:path";
 import { systemClock } from "../adapters/system/clock.ts";
 import { descriptorWrite, QueuedLines } from "../adapters/telemetry/line-writer.ts";
 import { Logger } from "../adapters/telemetry/logger.ts";
@@ -18,6 +17,7 @@ import {
 import { crashHook } from "./crash-hook.ts";
 import { exitCodeOf } from "./exit-code.ts";
 import { listenToSignals } from "./signals.ts";
+import { useStateFolder } from "./state-folder.ts";
 import { buildStream, lanesOf } from "./stream-parts.ts";
 import { VERSION } from "./version.ts";
 
@@ -91,11 +91,6 @@ async function runPipeline(
   }
   await telemetry.stop();
   return code;
-}
-
-/** Unpacked libraries go there unless the supervisor (systemd) has given us a cache folder; lanes inherit it. */
-function useStateFolder(config: PipelineConfig): void {
-  process.env.CACHE_DIRECTORY ??= join(config.pipeline.state_dir, "cache");
 }
 
 function telemetryOf(

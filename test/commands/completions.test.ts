@@ -16,7 +16,22 @@ COMP_WORDS=(${["twg", ...words].map((w) => `'${w}'`).join(" ")}); COMP_CWORD=${w
 
 describe("bash", () => {
   test.each([
-    [[""], ["stream", "batch", "config", "inspect", "completions", "--version", "-V", "--help", "-h"]],
+    [
+      [""],
+      [
+        "stream",
+        "batch",
+        "config",
+        "doctor",
+        "health",
+        "inspect",
+        "completions",
+        "--version",
+        "-V",
+        "--help",
+        "-h",
+      ],
+    ],
     [["st"], ["stream"]],
     [
       ["config", ""],
