@@ -33,6 +33,8 @@ const coverageOf = (phase: string) => join(repo, ".cache/coverage", phase);
 
 /** Folders whose tests need real servers. */
 const SERVED = ["test/real/", "test/e2e/", "test/servers/", "test/readers/python"];
+/** Builds for every machine, run in containers: too long for the hooks. */
+const MACHINES = "test/machines/";
 const MINUTE = 60_000;
 
 /** Long commands in a small size, so that they cannot rot; each is one test. */
@@ -229,11 +231,13 @@ async function checks(): Promise<Counts> {
 }
 
 async function everything({ strict, fast }: Options): Promise<Counts> {
-  const unit = testFiles().filter((f) => !SERVED.some((s) => f.startsWith(s)));
+  const unit = testFiles().filter((f) => ![...SERVED, MACHINES].some((s) => f.startsWith(s)));
   let counts = await checks();
   if (fast) return addCounts(counts, await tests("unit", unit, 5 * MINUTE));
   counts = addCounts(counts, await build());
   counts = addCounts(counts, await tests("unit", unit, 8 * MINUTE));
+  const machines = testFiles().filter((f) => f.startsWith(MACHINES));
+  counts = addCounts(counts, await tests("machines", machines, 8 * MINUTE));
   counts = addCounts(counts, await served(strict));
   counts = addCounts(counts, await longRuns(false));
   return addCounts(counts, await coverage());

@@ -72,7 +72,7 @@ async function cppRuntime(target: Target, native: boolean): Promise<{ name: stri
 }
 
 /** GNU's name of the machine, which Debian's folders carry. */
-function tripletOf(target: Target): string {
+export function tripletOf(target: Target): string {
   return target.arch === "arm64" ? "aarch64-linux-gnu" : "x86_64-linux-gnu";
 }
 

@@ -1,8 +1,11 @@
-/** The files of deploy/ are what their systems accept: systemd's own verdict on the unit, YAML that parses. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+/**
+ * The files of deploy/ are what their systems accept: systemd's own verdict on the unit, YAML that parses; and the image
+ * is what its users are told: nobody's root, no shell, a health check by twg, this version.
+ */
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Check, output, readText, repositoryFiles } from "./check.ts";
+import { type Check, output, readJson, readText, repositoryFiles } from "./check.ts";
 
 /** systemd's exposure level, 0 to 10; below 2 it says OK. */
 const MAX_EXPOSURE = 2;
@@ -21,9 +24,51 @@ export const deploy: Check = {
         notes.push(`${file}: no systemd-analyze here, so it was not verified`);
       else problems.push(...(await unitProblems(file, text)));
     }
+    const version = (await readJson<{ version: string }>(repo, "package.json")).version;
+    const dockerfile = await readText(repo, DOCKERFILE);
+    problems.push(...imageProblems(dockerfile, version).map((p) => `${DOCKERFILE}: ${p}`));
+    const hadolint = hadolintOf(repo);
+    if (hadolint === null) notes.push(`${DOCKERFILE}: no hadolint here, so only our own rules were applied`);
+    else {
+      const linted = await output([hadolint, "--no-color", join(repo, DOCKERFILE)], repo);
+      problems.push(...linted.stdout.split("\n").filter((l) => l.trim() !== ""));
+    }
     return { problems, notes };
   },
 };
+
+const DOCKERFILE = "Dockerfile.distroless";
+
+/** test/machines puts it there. */
+function hadolintOf(repo: string): string | null {
+  const ours = join(repo, ".cache/hadolint/bin/hadolint");
+  return existsSync(ours) ? ours : Bun.which("hadolint");
+}
+
+/** What an image without a shell must say of itself, in the stage that is shipped. */
+export function imageProblems(text: string, version: string): string[] {
+  const lines = text.replaceAll(/\\\n\s*/g, " ").split("\n");
+  const start = lines.findLastIndex((l) => /^FROM\s/.test(l));
+  const stage = lines.slice(start);
+  const all = (name: string) =>
+    stage.filter((l) => l.startsWith(`${name} `)).map((l) => l.slice(name.length + 1).trim());
+  const problems: string[] = [];
+  const expect = (holds: boolean, problem: string) => {
+    if (!holds) problems.push(problem);
+  };
+  expect(/^FROM scratch$/.test(stage[0] ?? ""), "the shipped stage is not FROM scratch");
+  expect(/^[1-9]\d*(:[1-9]\d*)?$/.test(all("USER").at(-1) ?? ""), "USER is no number above 0");
+  expect(all("RUN").length === 0, "RUN needs a shell, which the image lacks");
+  for (const name of ["ENTRYPOINT", "CMD"] as const)
+    expect(all(name).at(-1)?.startsWith("[") ?? false, `${name} is not a JSON list: it would need a shell`);
+  const check = all("HEALTHCHECK").at(-1) ?? "";
+  expect(/CMD \["\/usr\/local\/bin\/twg", "health",/.test(check), "HEALTHCHECK does not ask by twg health");
+  expect(
+    all("LABEL").some((l) => l.includes(`org.opencontainers.image.version="${version}"`)),
+    `no label says version ${version}`,
+  );
+  return problems;
+}
 
 function yamlProblems(file: string, text: string): string[] {
   try {

@@ -42,7 +42,16 @@ function pathOf(command: Command): string {
 test("help of the whole names exit codes and every command", async () => {
   const { code, out } = await run("--help");
   expect(code).toBe(0);
-  for (const name of ["stream", "batch", "config", "doctor", "health", "inspect", "completions", "Exit codes: 0"])
+  for (const name of [
+    "stream",
+    "batch",
+    "config",
+    "doctor",
+    "health",
+    "inspect",
+    "completions",
+    "Exit codes: 0",
+  ])
     expect(out).toContain(name);
   expect((await run("help", "stream")).out).toContain("--accept-gap");
 });

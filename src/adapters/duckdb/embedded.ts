@@ -18,6 +18,7 @@ import {
   readFileSync,
   readSync,
   renameSync,
+  statfsSync,
   unlinkSync,
   writeSync,
 } from "node:fs";
@@ -36,6 +37,9 @@ const ANCHOR: Readonly<Record<string, string>> = {
 
 /** Checked in pieces of this size: 70 MB of library must not cost 70 MB of memory at every start. */
 const PIECE = 1 << 20;
+
+/** Stays free where a library is put: a small /tmp is for others too, among them the runtime, which unpacks addons there. */
+const SPARE_BYTES = 32 << 20;
 
 const HINT = "Set XDG_CACHE_HOME to a folder that this user can write to and execute from";
 
@@ -161,6 +165,8 @@ function inFolder(file: NativeFile, folder: string): string {
     throw new Error(`${folder} is not a folder that only this user can write to`);
   const path = join(folder, `${file.sha256.slice(0, 32)}-${file.name}`);
   if (holds(path, file)) return path;
+  const { bavail, bsize } = statfsSync(folder);
+  if (bavail * bsize < file.size + SPARE_BYTES) throw new Error(`${folder} has too little room`);
   const part = `${path}.${process.pid}.${crypto.randomUUID()}`;
   try {
     using out = openFile(part, "wx", 0o500);
