@@ -24,14 +24,10 @@ export const deploy: Check = {
         notes.push(`${file}: no systemd-analyze here, so it was not verified`);
       else problems.push(...(await unitProblems(file, text)));
     }
-    const version = (await readJson<{ version: string }>(repo, "package.json")).version;
-    const dockerfile = await readText(repo, DOCKERFILE);
-    problems.push(...imageProblems(dockerfile, version).map((p) => `${DOCKERFILE}: ${p}`));
-    const hadolint = hadolintOf(repo);
-    if (hadolint === null) notes.push(`${DOCKERFILE}: no hadolint here, so only our own rules were applied`);
-    else {
-      const linted = await output([hadolint, "--no-color", join(repo, DOCKERFILE)], repo);
-      problems.push(...linted.stdout.split("\n").filter((l) => l.trim() !== ""));
+    if ((await repositoryFiles(repo)).includes(DOCKERFILE)) {
+      const image = await checkImage(repo);
+      problems.push(...image.problems.map((p) => `${DOCKERFILE}: ${p}`));
+      notes.push(...image.notes);
     }
     return { problems, notes };
   },
@@ -43,6 +39,16 @@ const DOCKERFILE = "Dockerfile.distroless";
 function hadolintOf(repo: string): string | null {
   const ours = join(repo, ".cache/hadolint/bin/hadolint");
   return existsSync(ours) ? ours : Bun.which("hadolint");
+}
+
+async function checkImage(repo: string): Promise<{ problems: string[]; notes: string[] }> {
+  const { version } = await readJson<{ version: string }>(repo, "package.json");
+  const problems = imageProblems(await readText(repo, DOCKERFILE), version);
+  const hadolint = hadolintOf(repo);
+  if (hadolint === null)
+    return { problems, notes: [`${DOCKERFILE}: no hadolint here, so only our own rules were applied`] };
+  const linted = await output([hadolint, "--no-color", join(repo, DOCKERFILE)], repo);
+  return { problems: [...problems, ...linted.stdout.split("\n").filter((l) => l.trim() !== "")], notes: [] };
 }
 
 /** What an image without a shell must say of itself, in the stage that is shipped. */

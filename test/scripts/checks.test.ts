@@ -16,7 +16,7 @@ import {
   platformPackages,
   purity,
 } from "../../scripts/checks/dependencies.ts";
-import { deploy, unitProblems } from "../../scripts/checks/deploy.ts";
+import { deploy, imageProblems, unitProblems } from "../../scripts/checks/deploy.ts";
 import { linkProblems } from "../../scripts/checks/docs.ts";
 import { hygiene, textProblems } from "../../scripts/checks/hygiene.ts";
 import {
@@ -291,4 +291,28 @@ test("a program's output becomes the problems; a check that throws has failed", 
   const results = await runChecks(room, checks, () => {});
   const problems = Object.fromEntries(results.map((r) => [r.name, r.problems]));
   expect(problems).toEqual({ bad: ["seen"], good: [], throws: ["the check itself failed: Error: no"] });
+});
+
+const IMAGE = `FROM debian AS build
+RUN make
+FROM scratch
+LABEL org.opencontainers.image.version="1.2.3"
+USER 65532:65532
+HEALTHCHECK --interval=15s \\
+  CMD ["/usr/local/bin/twg", "health", "-c", "/etc/twg/twg.toml"]
+ENTRYPOINT ["/usr/local/bin/twg"]
+CMD ["stream"]
+`;
+
+test.each([
+  ["", IMAGE],
+  ["the shipped stage is not FROM scratch", IMAGE.replace("FROM scratch", "FROM debian")],
+  ["USER is no number above 0", IMAGE.replace("65532:65532", "root")],
+  ["USER is no number above 0", IMAGE.replace("65532:65532", "0")],
+  ["RUN needs a shell, which the image lacks", `${IMAGE}RUN ls\n`],
+  ["ENTRYPOINT is not a JSON list: it would need a shell", IMAGE.replace(/ENTRYPOINT .*/, "ENTRYPOINT twg")],
+  ["HEALTHCHECK does not ask by twg health", IMAGE.replace('"health"', '"--version"')],
+  ["no label says version 1.2.3", IMAGE.replace("1.2.3", "1.2.2")],
+])("image: %s", (problem, text) => {
+  expect(imageProblems(text, "1.2.3")).toEqual(problem === "" ? [] : [problem]);
 });

@@ -16,6 +16,7 @@ import { checkServer, prepareTable } from "./table/table.ts";
 const LOCK_TIMEOUT_MS = 2_000;
 
 export interface PostgresCheckupOptions extends Prepared {
+  readonly prefix: string;
   readonly stateSchema: string;
 }
 
