@@ -90,7 +90,7 @@ function twgOf(): readonly string[] {
   return [process.execPath, "src/main.ts"];
 }
 
-const NEED_BROKER = new Set(["raw-consume", "kafka-parquet", "memory"]);
+const NEED_BROKER = new Set(["raw-consume", "kafka-parquet", "kafka-postgres", "memory"]);
 
 async function run(): Promise<void> {
   const names = positionals.length > 0 ? positionals : Object.keys(BENCHES);

@@ -11,7 +11,7 @@ import { systemSaslCrypto } from "../adapters/system/sasl-crypto.ts";
 import { CoveredCommitter } from "../core/delivery/covered-committer.ts";
 import { Failure, toWire } from "../core/failure/failure.ts";
 import type { ResolvedConfig, SinkOf } from "./config-file.ts";
-import { LEASE_MS, type SinkContext, type SinkParts } from "./sink-parts.ts";
+import { isShared, LEASE_MS, type SinkContext, type SinkParts } from "./sink-parts.ts";
 
 export const postgresClientParts = {
   net: createNet(systemClock),
@@ -47,7 +47,7 @@ export function postgresParts(
     lockTimeoutMs: sink.lock_timeout_ms,
   };
   const coverage = new PostgresCoverage(
-    { ...shared, instance, leaseMs: LEASE_MS },
+    { ...shared, instance, leaseMs: LEASE_MS, shared: isShared(config.source) },
     {
       ...postgresClientParts,
       host: linuxIdentity(),

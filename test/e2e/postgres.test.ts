@@ -6,7 +6,7 @@
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { demandPostgres, freshDatabase, POSTGRES, psql, server } from "../real/postgres/server.ts";
+import { demandPostgres, freshDatabase, POSTGRES, psql, server, until } from "../real/postgres/server.ts";
 import { compareTable } from "./compare-table.ts";
 import { demandBrokers } from "./demand-brokers.ts";
 import { createTopic, fresh, MAIN, python_, type Served } from "./real-kafka.ts";
@@ -24,10 +24,14 @@ interface Wanted {
   readonly topic: string;
   readonly database: string;
   readonly sink?: string;
+  readonly source?: string;
   readonly url?: string;
 }
 
-function pipeline({ served, topic, database, sink = "", url }: Wanted, folder = workFolder()): Pipeline {
+function pipeline(
+  { served, topic, database, sink = "", source = "", url }: Wanted,
+  folder = workFolder(),
+): Pipeline {
   const { host, port, user, password } = server();
   SECRETS.add(password).add(encodeURIComponent(password));
   mkdirSync(folder, { recursive: true });
@@ -43,6 +47,7 @@ type = "kafka"
 bootstrap = ${JSON.stringify(served.plain)}
 topics = ["${topic}"]
 group = "g-${topic}"
+${source}
 [[sink]]
 name = "raw"
 type = "postgres"
@@ -119,6 +124,30 @@ describe.skipIf(MAIN === null || POSTGRES === null)("Kafka into PostgreSQL", () 
       const counts =
         "select count(*), count(distinct (_twg_source_partition, _twg_source_offset)) from landed";
       expect(await psql(database, counts)).toBe(`${visible}|${visible}`);
+    },
+    LIMIT,
+  );
+
+  test(
+    "two members of a group share the partitions, and one that is killed leaves its own to the other",
+    async () => {
+      const { topic, visible } = await filled(served, 3000);
+      const database = await freshDatabase();
+      const source = 'group_protocol = "classic"\nsession_timeout_ms = "6s"';
+      const [first, second] = [0, 1].map(() => stream(pipeline({ served, topic, database, source })));
+      await first?.saw("set.covered");
+      await second?.saw("stream.begun");
+      first?.kill("SIGKILL");
+      await first?.ended();
+      const wanted = JSON.stringify({ records: 1000, partitions: PARTITIONS, seed: 14 });
+      const more = await python_<{ visible: number }>("produce.py", [served.plain.join(","), topic, wanted]);
+      const counts =
+        "select count(*), count(distinct (_twg_source_partition, _twg_source_offset)) from landed";
+      const all = `${visible + more.visible}|${visible + more.visible}`;
+      await until(async () => (await psql(database, counts)) === all);
+      second?.kill("SIGTERM");
+      expect((await second?.ended())?.code).toBe(0);
+      expect(await psql(database, counts)).toBe(all);
     },
     LIMIT,
   );

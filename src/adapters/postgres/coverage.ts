@@ -7,6 +7,7 @@
  */
 import { judgeOwners } from "../../core/coverage/judge.ts";
 import { passes } from "../../core/coverage/outage.ts";
+import type { Owner } from "../../core/coverage/state.ts";
 import { asFailure, Failure } from "../../core/failure/failure.ts";
 import type {
   Authority,
@@ -44,6 +45,11 @@ export interface PostgresCoverageOptions {
   readonly instance: string;
   readonly leaseMs: number;
   readonly lockTimeoutMs: number;
+  /**
+   * Without a group (the default) one process at a time has the sink. With one, members enter beside each other and the
+   * generations of the streams alone decide who writes what.
+   */
+  readonly shared?: boolean;
 }
 
 export interface PostgresCoverageParts extends ClientParts {
@@ -98,7 +104,8 @@ export class PostgresCoverage implements StreamCoverage {
       const { signal } = this.#life;
       const place = `${this.#o.settings.hosts.map((h) => h.host).join(",")} schema ${this.#o.stateSchema}`;
       const judge = { instance, host, clock, leaseMs, place, signal, owners, waiting };
-      const gone = await judgeOwners(judge, await owners());
+      const there = await owners();
+      const gone = this.#o.shared ? surelyDead(there, host) : await judgeOwners(judge, there);
       if (await lasting(() => this.#transaction((c) => this.#enter(c, gone, since)))) break;
     }
     this.#entered = true;
@@ -157,12 +164,15 @@ export class PostgresCoverage implements StreamCoverage {
     const { pipeline, sink } = this.#key;
     await lockSink(c, this.#key);
     const others = (await readOwners(c, this.#names, this.#key)).filter((o) => o.instance !== instance);
-    if (others.some((o) => gone.get(o.instance) !== o.beat)) return false;
+    const left = others.filter((o) => gone.get(o.instance) === o.beat).map((o) => o.instance);
+    if (left.length < others.length && !this.#o.shared) return false;
     const of = [pipeline, sink, instance];
+    const listed = [pipeline, sink, JSON.stringify(left)];
     await c.pipeline([
       {
-        sql: `DELETE FROM ${this.#names.table("owner")} WHERE pipeline = $1 AND sink = $2 AND instance <> $3`,
-        parameters: of,
+        sql: `DELETE FROM ${this.#names.table("owner")}
+               WHERE pipeline = $1 AND sink = $2 AND instance IN (SELECT jsonb_array_elements_text($3::jsonb))`,
+        parameters: listed,
       },
       {
         sql: `INSERT INTO ${this.#names.table("owner")} (pipeline, sink, instance, host, since, beat)
@@ -171,8 +181,9 @@ export class PostgresCoverage implements StreamCoverage {
       },
       {
         // Their writers are fenced by the claims to come; what they committed is covered.
-        sql: `DELETE FROM ${this.#names.table("receipt")} WHERE pipeline = $1 AND sink = $2`,
-        parameters: [pipeline, sink],
+        sql: `DELETE FROM ${this.#names.table("receipt")} r USING jsonb_array_elements_text($3::jsonb) i
+               WHERE pipeline = $1 AND sink = $2 AND starts_with(r.writer, i)`,
+        parameters: listed,
       },
     ]);
     return true;
@@ -254,4 +265,9 @@ export class PostgresCoverage implements StreamCoverage {
       }
     }
   }
+}
+
+function surelyDead(owners: readonly Owner[], host: HostIdentity): ReadonlyMap<string, number> {
+  const dead = owners.filter((o) => host.isAlive(o.host) === "dead");
+  return new Map(dead.map((o) => [o.instance, o.beat]));
 }

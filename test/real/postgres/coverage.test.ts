@@ -65,6 +65,28 @@ describe.skipIf(POSTGRES === null)("coverage in PostgreSQL", () => {
     expect(alive.sort()).toEqual(["coverage.fenced", "none"]);
   });
 
+  test("members of a group enter beside each other, and the generations of the streams decide who writes", async () => {
+    const member = () => sink({ shared: true, life: "alive" });
+    const [a, b] = [member(), member()];
+    await a.prepare();
+    await a.coverage.open();
+    await b.coverage.open();
+    const before = (await a.coverage.claim([KEY], 1)).map((c) => c.authority);
+    await a.land([row(0)], before);
+    // The partition moves to the other member.
+    const after = (await b.coverage.claim([KEY], 2)).map((c) => c.authority);
+    expect(await a.land([row(1)], before)).toMatchObject({ refused: "fenced" });
+    expect(await b.land([row(1)], after)).toMatchObject({ covered: true });
+    expect(await code(a.coverage.claim([KEY], 1))).toBe("coverage.epoch_behind");
+    await Promise.all([a.coverage.heartbeat(), b.coverage.heartbeat()]);
+    // One that died leaves its row to whoever enters next; those that live keep theirs and their receipts.
+    const later = sink({ shared: true, life: "dead" });
+    await later.coverage.open();
+    expect(await psql(database, "select count(*) from twg.owner")).toBe("1");
+    expect(await psql(database, "select count(*) from twg.receipt")).toBe("0");
+    expect(await psql(database, "select first, next from twg.coverage")).toBe("0|2");
+  });
+
   test("generations rise with every claim, and an older group epoch raises none", async () => {
     const s = sink();
     await s.coverage.open();

@@ -21,6 +21,8 @@ export interface SinkOptions {
   readonly lockTimeoutMs?: number;
   readonly table?: typeof TABLE;
   readonly hook?: (point: TransactionPoint) => void;
+  /** Members of a group beside each other. */
+  readonly shared?: boolean;
   /** What is known of other processes. */
   readonly life?: Life;
 }
@@ -36,7 +38,7 @@ export class Sink {
 
   constructor(options: SinkOptions) {
     this.#o = options;
-    const { settings, lockTimeoutMs = 5000, hook, life = "dead" } = options;
+    const { settings, lockTimeoutMs = 5000, hook, life = "dead", shared: members = false } = options;
     this.instance = options.instance ?? `i${serial++}`;
     const shared = { settings, stateSchema: "twg", pipeline: "p", sink: "raw", lockTimeoutMs };
     const host: HostIdentity = {
@@ -44,7 +46,7 @@ export class Sink {
       isAlive: () => life,
     };
     this.coverage = new PostgresCoverage(
-      { ...shared, instance: this.instance, leaseMs: 300 },
+      { ...shared, instance: this.instance, leaseMs: 300, shared: members },
       { ...parts, host },
     );
     this.writer = new PostgresWriter(
