@@ -76,7 +76,7 @@ async function main(): Promise<void> {
   const repo = resolve(import.meta.dir, "../..");
   const target = values.target === undefined ? hostTarget() : targetNamed(values.target);
   if (target.libc !== "glibc")
-    throw new Error("an image of musl is made from an Alpine image: docs/operations.md");
+    throw new Error("there is no image of musl: docs/decisions/0014-binaries.md");
   const outfile = join(repo, "dist", `twg-${target.name}`);
   const { sha256 } = await buildBinary({
     root: repo,
