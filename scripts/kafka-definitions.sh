@@ -14,6 +14,8 @@ fetch() { # group:artifact:version -> the cache folder
 }
 
 fetch "org.apache.kafka:kafka-clients:$version" "kafka-clients-$version.jar"
+# Kafka's assignors, with which ours are compared, log through it.
+fetch org.slf4j:slf4j-api:2.0.17 slf4j-api-2.0.17.jar
 echo "$jar"
 
 if [ "${1:-}" = fixtures ]; then
@@ -21,7 +23,6 @@ if [ "${1:-}" = fixtures ]; then
   fetch "com.fasterxml.jackson.core:jackson-databind:$jackson" "jackson-databind-$jackson.jar"
   fetch "com.fasterxml.jackson.core:jackson-core:$jackson" "jackson-core-$jackson.jar"
   fetch "com.fasterxml.jackson.core:jackson-annotations:$jackson" "jackson-annotations-$jackson.jar"
-  fetch org.slf4j:slf4j-api:2.0.17 slf4j-api-2.0.17.jar
   out=test/adapters/kafka/wire/fixtures
   classes="$jar:$cache/jackson-databind-$jackson.jar:$cache/jackson-core-$jackson.jar:$cache/jackson-annotations-$jackson.jar:$cache/slf4j-api-2.0.17.jar"
   bun scripts/kafka-definitions-bodies.ts > "$cache/bodies.jsonl"

@@ -1,9 +1,10 @@
 /**
- * Who may keep what: of each partition the member that claims it in the highest generation. Two that claim it in the
- * same one both lose it, since nobody can tell which of them is right. Members that tell no generation count as one
- * before the oldest.
+ * Who may keep what: of each partition the member that claims it in the highest generation. One that two have claimed
+ * in the same generation, as they come in Java's order, is nobody's, since nobody can tell which of them is right.
+ * Members that tell no generation count as one before the oldest.
  */
 import type { AssignedPartition, GroupMember } from "./assignor.ts";
+import { javaMapOrder } from "./java-order.ts";
 
 export interface Claim {
   readonly memberId: string;
@@ -15,7 +16,6 @@ export interface Owned {
   readonly byMember: ReadonlyMap<string, readonly AssignedPartition[]>;
   /** "topic/partition" of those that two members claim. */
   readonly disputed: ReadonlySet<string>;
-  /** Of each partition that two generations claim: who had it in the older one. */
 }
 
 export const keyOfPartition = (p: AssignedPartition): string => `${p.topic}/${p.partition}`;
@@ -30,7 +30,10 @@ export function ownedBy(
   const owner = new Map<string, { memberId: string; generation: number }>();
   const disputed = new Set<string>();
   const kept = new Map<string, Map<string, AssignedPartition>>(claims.map((c) => [c.memberId, new Map()]));
-  for (const { memberId, generation, partitions: claimed } of claims) {
+  const order = javaMapOrder(claims.map((c) => c.memberId)).map(
+    (id) => claims.find((c) => c.memberId === id)!,
+  );
+  for (const { memberId, generation, partitions: claimed } of order) {
     for (const p of claimed) {
       const exists = p.partition >= 0 && p.partition < (partitions.get(p.topic) ?? 0);
       if (!exists || subscriptions.get(memberId)?.includes(p.topic) !== true) continue;
@@ -43,7 +46,6 @@ export function ownedBy(
           continue;
         }
         if (other.generation > generation) continue;
-        disputed.delete(key);
         kept.get(other.memberId)?.delete(key);
       }
       owner.set(key, { memberId, generation });

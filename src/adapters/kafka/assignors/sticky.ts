@@ -68,7 +68,7 @@ export const sticky: Assignor = {
       const data = readStickyData(userData);
       return { memberId, generation: data.generation, partitions: flat(data.assignedPartitions) };
     });
-    return assignSticky(partitions, members, claims);
+    return assignSticky(partitions, members, ownedBy(claims, members, partitions));
   },
   userData(owned, generation) {
     if (owned.length === 0 && generation < 0) return null;
@@ -89,8 +89,8 @@ export const cooperativeSticky: Assignor = {
       const told = s.generationId >= 0 ? s.generationId : generationOf(s.userData);
       return { memberId, generation: told, partitions: flat(s.ownedPartitions) };
     });
-    const target = assignSticky(partitions, members, claims);
-    return withoutTransfers(target, claims);
+    const owned = ownedBy(claims, members, partitions);
+    return withoutTransfers(assignSticky(partitions, members, owned), owned);
   },
   userData(_owned, generation) {
     return new ByteWriter(4).i32(generation).view();
@@ -101,24 +101,25 @@ function generationOf(userData: Uint8Array | null): number {
   return userData === null || userData.length < 4 ? -1 : new ByteReader(userData).i32();
 }
 
-/** What somebody else still owns is left out this time: its owner gives it up, and the group assigns again. */
-function withoutTransfers(target: GroupAssignment, claims: readonly Claim[]): GroupAssignment {
-  const owners = new Map<string, string[]>();
-  for (const c of claims) {
-    for (const p of c.partitions)
-      owners.set(keyOfPartition(p), [...(owners.get(keyOfPartition(p)) ?? []), c.memberId]);
-  }
-  const free = (memberId: string, p: AssignedPartition) =>
-    (owners.get(keyOfPartition(p)) ?? []).every((owner) => owner === memberId);
+/**
+ * What somebody else still owns is left out this time: its owner gives it up, and the group assigns again. So is what
+ * two claim in the same generation. A claim of an older one counts for nothing: that member has lost it already.
+ */
+function withoutTransfers(target: GroupAssignment, { byMember, disputed }: Owned): GroupAssignment {
+  const owner = new Map<string, string>();
+  for (const [id, list] of byMember) for (const p of list) owner.set(keyOfPartition(p), id);
+  const free = (id: string, p: AssignedPartition) => {
+    const key = keyOfPartition(p);
+    return !disputed.has(key) && (owner.get(key) ?? id) === id;
+  };
   return new Map([...target].map(([id, list]) => [id, list.filter((p) => free(id, p))]));
 }
 
 function assignSticky(
   partitions: ReadonlyMap<string, number>,
   members: readonly GroupMember[],
-  claims: readonly Claim[],
+  owned: Owned,
 ): GroupAssignment {
-  const owned = ownedBy(claims, members, partitions);
   const topics = subscribed(partitions, members);
   const all = topics.flatMap(([topic, n]) =>
     Array.from({ length: n }, (_, partition) => ({ topic, partition })),
