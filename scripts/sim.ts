@@ -1,6 +1,6 @@
 /**
  * Runs seeds of the simulated world.
- *   bun run sim --scenario raw --seeds 1000 [--seed FIRST] [--canary early_cover|blind_write] [--trace] [--json]
+ *   bun run sim --scenario raw|groups --seeds 1000 [--seed FIRST] [--canary early_cover|blind_write] [--trace] [--json]
  * Last line with --json: {scenario, seeds, failed, first_failed_seed}. `--seed S --seeds 1 --trace` replays one.
  */
 import { parseArgs } from "node:util";
@@ -18,13 +18,15 @@ const { values: flags } = parseArgs({
   },
 });
 
-if (flags.scenario !== "raw") {
-  console.error(`the only scenario is raw, not ${flags.scenario}`);
+const SCENARIOS = ["raw", "groups"];
+if (!SCENARIOS.includes(flags.scenario)) {
+  console.error(`the scenarios are ${SCENARIOS.join(" and ")}, not ${flags.scenario}`);
   process.exit(2);
 }
 const first = Number(flags.seed);
 const seeds = Number(flags.seeds);
 const options = {
+  groups: flags.scenario === "groups",
   ...(flags.canary === undefined ? {} : { canary: flags.canary as Canary }),
   ...(flags.trace ? { trace: (line: string) => console.error(line) } : {}),
 };

@@ -6,7 +6,17 @@ import { describe, expect, test } from "bun:test";
 import { orphansIn } from "../../scripts/torture/orphans.ts";
 import { demandBrokers } from "./demand-brokers.ts";
 import { feed } from "./feeder.ts";
-import { commitsOf, compareWithKafka, createTopic, endsOf, fresh, MAIN, type Served } from "./real-kafka.ts";
+import {
+  commitsOf,
+  compareWithKafka,
+  createTopic,
+  endsOf,
+  fresh,
+  MAIN,
+  pythonPath,
+  type Served,
+  scriptPath,
+} from "./real-kafka.ts";
 import { catchUp, type Pipeline, pipeline, stream, type Twg } from "./twg.ts";
 import { until } from "./until.ts";
 
@@ -88,4 +98,53 @@ describe.skipIf(MAIN === null)("several processes in one group", () => {
       LIMIT,
     );
   }
+
+  for (const protocol of ["classic", "consumer"] as const) {
+    test(
+      `${protocol}: a member that hangs for longer than its session writes nothing of what others got, and joins again`,
+      async () => {
+        const p = await shared(protocol);
+        const feeder = await feed(served, p.topic, { partitions: PARTITIONS, rate: 2_000 });
+        const a = stream(p);
+        const b = stream(p);
+        await divides([a, b]);
+        await b.saw("set.covered");
+        b.kill("SIGSTOP");
+        await until("a has everything", () => reads(a).size === PARTITIONS || null);
+        await a.saw("set.covered", () => true, a.log.length);
+        b.kill("SIGCONT");
+        await divides([a, b]);
+        expect(b.log.some((l) => l.event === "group.told" && l.message.includes("lost"))).toBe(true);
+        const fed = await feeder.stop();
+        for (const t of [a, b]) t.kill("SIGTERM");
+        for (const t of [a, b]) expect((await t.ended()).code).toBe(0);
+        await allLanded(p, fed.acknowledged);
+      },
+      LIMIT,
+    );
+  }
+
+  test(
+    "a librdkafka member takes its share and gives it back; what it did not commit lands all the same",
+    async () => {
+      const p = await shared("classic", 'assignors = ["range"]');
+      const feeder = await feed(served, p.topic, { partitions: PARTITIONS, rate: 1_000 });
+      const a = stream(p);
+      await divides([a]);
+      const stranger = Bun.spawn(
+        [pythonPath(), scriptPath("member.py"), served.plain.join(","), p.topic, p.group],
+        { stdin: "pipe", stdout: "pipe", stderr: "inherit" },
+      );
+      await until("a has half", () => reads(a).size === PARTITIONS / 2 || null);
+      await a.saw("set.covered", () => true, a.log.length);
+      stranger.stdin.end();
+      await stranger.exited;
+      await divides([a]);
+      const fed = await feeder.stop();
+      a.kill("SIGTERM");
+      expect((await a.ended()).code).toBe(0);
+      await allLanded(p, fed.acknowledged);
+    },
+    LIMIT,
+  );
 });

@@ -6,6 +6,7 @@ import {
 } from "../../src/adapters/coverage/memory.ts";
 import { fallbackCodecs } from "../../src/adapters/duckdb/native-fallback.ts";
 import { KafkaSource } from "../../src/adapters/kafka/source.ts";
+import type { SharingOptions } from "../../src/adapters/kafka/source-group.ts";
 import { createFrameDecoder } from "../../src/adapters/kafka/wire/records/frame-decoder.ts";
 import { hostInProcess } from "../../src/adapters/lanes/in-process-host.ts";
 import { ParquetWriter } from "../../src/adapters/parquet/writer.ts";
@@ -39,6 +40,8 @@ export interface NodeWorld {
   readonly coverage: SharedObject;
   readonly topic: string;
   readonly group: string | null;
+  /** How the nodes share the partitions; null: one at a time has them all. */
+  readonly sharing: SharingOptions | null;
   readonly lanes: number;
   readonly maxOpenFiles: number;
   /** Asked before each write of the coverage object. */
@@ -85,7 +88,7 @@ export class SimNode {
       delay: () => sleep(clock, chance.next() * 5),
     });
     const keeper = new CoverageKeeper(
-      { instance: `i${serial}`, leaseMs: 4_000, minIntervalMs: 20 },
+      { instance: `i${serial}`, leaseMs: 4_000, minIntervalMs: 20, shared: world.sharing !== null },
       {
         versions: world.canary === "blind_write" ? blind(versions, world.coverage) : versions,
         objects,
@@ -125,7 +128,9 @@ export class SimNode {
         admission: new Admission(clock, budget, rateLimit(clock, {}), new SizeEstimate(256)),
         buffers: new BufferPool(1024 * 1024),
         observer,
-        sweep: async () => void (await objects.sweep(keeper.stagedNames())),
+        sweep: async () => {
+          if (keeper.isAlone) await objects.sweep(keeper.stagedNames());
+        },
       },
     );
     this.runner.run().then(
@@ -212,7 +217,7 @@ function settingsOf(world: NodeWorld) {
     dialTimeoutMs: 2_000,
     tls: null,
     sasl: null,
-    sharing: null,
+    sharing: world.sharing,
   } as const;
 }
 

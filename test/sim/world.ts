@@ -3,6 +3,8 @@
  * replaced, a store and a coverage object that fail. One seed decides everything.
  */
 import { sharedObject, type WriteFault } from "../../src/adapters/coverage/memory.ts";
+import { ASSIGNORS } from "../../src/adapters/kafka/assignors/table.ts";
+import type { SharingOptions } from "../../src/adapters/kafka/source-group.ts";
 import type { ApiName, Draft, ResponseOf } from "../../src/adapters/kafka/wire/protocol.ts";
 import type { TwgEvent } from "../../src/core/observe/events.ts";
 import { FakeCluster } from "../brokers/kafka/cluster.ts";
@@ -23,6 +25,8 @@ export interface SimResult {
 }
 
 export interface SimOptions {
+  /** Several processes share the partitions as members of a group. */
+  readonly groups?: boolean;
   readonly canary?: Canary;
   /** Told of everything that happens, with simulated time. */
   readonly trace?: (line: string) => void;
@@ -31,6 +35,8 @@ export interface SimOptions {
 const TOPIC = "t";
 /** Faults come in this time, then everything heals. */
 const CHAOS_MS = 30_000;
+/** Longer than any session of the test brokers' groups, and than a rebalance. */
+const SESSIONS_END_MS = 20_000;
 /** Longest that the healed world may take to catch up. */
 const HEAL_MS = 600_000;
 
@@ -59,7 +65,8 @@ class World {
     this.#chance = chance;
     const clock = this.#time.clock(null);
     this.#cluster = new FakeCluster({ clock, brokers: 3 });
-    const partitions = 1 + chance.int(4);
+    const groups = options.groups === true;
+    const partitions = groups ? 2 + chance.int(5) : 1 + chance.int(4);
     this.#cluster.createTopic(TOPIC, { partitions });
     this.#folder = new SimFolder(this.#time, chance.fork());
     this.#oracle = new Oracle(this.#cluster, TOPIC, partitions, chance.fork());
@@ -69,7 +76,8 @@ class World {
       folder: this.#folder,
       coverage: sharedObject(),
       topic: TOPIC,
-      group: chance.next() < 0.8 ? "g" : null,
+      group: groups || chance.next() < 0.8 ? "g" : null,
+      sharing: groups ? sharing(chance) : null,
       lanes: 1 + chance.int(2),
       maxOpenFiles: 1 + chance.int(2),
       writeFault: () => this.#writeFault(),
@@ -86,7 +94,8 @@ class World {
     this.#every(50, 1500, () => this.#supervise());
     await this.#until(() => false, CHAOS_MS);
     await this.#heal();
-    this.#complaints.push(...(await judge(this.#oracle, this.#folder, this.#node.coverage)));
+    const leftovers = this.#o.groups === true;
+    this.#complaints.push(...(await judge(this.#oracle, this.#folder, this.#node.coverage, leftovers)));
     return {
       seed: this.#seed,
       complaints: this.#complaints,
@@ -108,6 +117,8 @@ class World {
     for (const n of this.#node.nodes) n.process.paused = false;
     await this.#until(() => false, this.#time.nowMs + 5_000);
     for (const n of this.#node.nodes) n.kill();
+    // What the dead hold a member that comes now would not get, and be caught up without it.
+    if (this.#o.groups === true) await this.#until(() => false, this.#time.nowMs + SESSIONS_END_MS);
     for (let tries = 0; tries < 5; tries++) {
       const node = this.#start(true);
       await this.#until(() => node.outcome !== "running", limit);
@@ -146,6 +157,10 @@ class World {
   /** Starts a process where none works; sometimes one too many. */
   #supervise(): void {
     const working = this.#node.nodes.filter((n) => n.running && !n.process.paused);
+    if (this.#o.groups === true) {
+      if (working.length < 2 || (working.length < 5 && this.#chance.next() < 0.2)) this.#start(false);
+      return;
+    }
     if (working.length === 0 || (working.length === 1 && this.#chance.next() < 0.05)) this.#start(false);
   }
 
@@ -153,6 +168,7 @@ class World {
     const c = this.#chance;
     const running = this.#node.nodes.filter((n) => n.running);
     const kinds = [
+      ...(this.#o.groups === true ? (["leave", "leave", "partitions", "requests"] as const) : []),
       "kill",
       "kill",
       "pause",
@@ -168,6 +184,16 @@ class World {
     const kind = c.pick(kinds);
     this.#say(kind);
     switch (kind) {
+      case "leave":
+        if (running.length > 0) c.pick(running).runner.drain("leaves");
+        return;
+      case "partitions":
+        if (this.#oracle.expected.length >= 8) return;
+        this.#cluster.addPartitions(TOPIC, 1);
+        this.#oracle.expected.push(new Map());
+        return;
+      case "requests":
+        return this.#spoilGroupRequest();
       case "kill":
         if (running.length > 0) c.pick(running).kill();
         return;
@@ -227,6 +253,19 @@ class World {
     else this.#cluster.script.on({ api, action, times });
   }
 
+  #spoilGroupRequest(): void {
+    const c = this.#chance;
+    const apis = ["JoinGroup", "SyncGroup", "Heartbeat", "ConsumerGroupHeartbeat", "LeaveGroup"] as const;
+    const action = c.pick([
+      { do: "drop", when: "before" },
+      { do: "drop", when: "after" },
+      { do: "stall" },
+      { do: "delay", ms: c.int(8_000) },
+      { do: "error", code: c.pick([14, 15, 16, 22, 25, 27, 110]) },
+    ] as const);
+    this.#cluster.script.on({ api: c.pick(apis), action, times: 1 + c.int(2) });
+  }
+
   /** Flips a bit where a batch's checksum must notice it. */
   #damageRecords(times: number): void {
     const at = this.#chance.int(2_000);
@@ -271,6 +310,20 @@ class World {
   #say(line: string): void {
     this.#o.trace?.(`${String(Math.round(this.#time.nowMs)).padStart(7)} ${line}`);
   }
+}
+
+/** Time-outs in which a lot happens within the chaos. */
+function sharing(chance: SeededChance): SharingOptions {
+  return {
+    protocol: chance.pick(["classic", "consumer"] as const),
+    assignors: [ASSIGNORS[chance.pick(["cooperative-sticky", "cooperative-sticky", "range"] as const)]],
+    serverAssignor: null,
+    instanceId: null,
+    rackId: null,
+    sessionTimeoutMs: 3_000,
+    heartbeatIntervalMs: 500,
+    rebalanceTimeoutMs: 4_000,
+  };
 }
 
 /** Damages one bit of the first batch, in what its checksum covers (from byte 21 on). */
