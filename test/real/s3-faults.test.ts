@@ -35,10 +35,12 @@ for (const [name, server] of EACH_SERVER) {
     });
     afterAll(() => proxy.stop());
 
-    const through = (prefix: string) =>
-      requestsTo(connectionTo({ ...server, endpoint: proxy.endpoint }, prefix, { requestTimeoutMs: 5_000 }));
-    const storeAt = (prefix: string, instance: string) =>
-      new S3ObjectStore({ own: ownFolder("p", "s"), instance }, through(prefix));
+    const through = (prefix: string, goneAfterMs = 400) => {
+      const to = { ...server, endpoint: proxy.endpoint };
+      return requestsTo(connectionTo(to, prefix, { requestTimeoutMs: 5_000, goneAfterMs }));
+    };
+    const storeAt = (prefix: string, instance: string, goneAfterMs?: number) =>
+      new S3ObjectStore({ own: ownFolder("p", "s"), instance }, through(prefix, goneAfterMs));
 
     /** The first `times` requests of this kind meet the fault; then all is well. */
     const once = (operation: S3Operation, fault: Fault, times: number) => {
@@ -64,6 +66,35 @@ for (const [name, server] of EACH_SERVER) {
         });
       }
     }
+
+    test("a gateway that shows neither upload nor object for a while is not believed", async () => {
+      const prefix = freshPrefix();
+      const store = storeAt(prefix, "a", 10_000);
+      const target = await sealedObject(store, "f-a-0", bytes("hello"));
+      let left = 5;
+      proxy.decide = ({ operation }) =>
+        (operation === "Head" || operation === "ListParts") && left-- > 0
+          ? { t: "answer", status: 404, code: operation === "Head" ? "NoSuchKey" : "NoSuchUpload" }
+          : { t: "pass" };
+      expect(await store.probe(target)).toBe("staged");
+      expect(left).toBeLessThan(0);
+    });
+
+    test("while a large upload is being completed nobody calls it gone", async () => {
+      const prefix = freshPrefix();
+      const [one, other] = [storeAt(prefix, "a"), storeAt(prefix, "b", 10_000)];
+      for (let i = 0; i < 3; i++) {
+        const target = await sealedObject(one, `f-a-${i}`, new Uint8Array(40 * 1024 * 1024));
+        let over = false;
+        const publishing = one.publish(target).finally(() => {
+          over = true;
+        });
+        const seen = new Set<string>();
+        while (!over) seen.add(await other.probe(target));
+        await publishing;
+        expect([...seen, await other.probe(target)]).not.toContain("absent");
+      }
+    });
 
     test("by chance: every object that was published is there whole, and a sweep leaves nothing open", async () => {
       const prefix = freshPrefix();

@@ -138,7 +138,7 @@ const shape = {
     .meta({
       unit: "ms",
       examples: ["60s"],
-      why: "Some gateways show neither of the two while an upload is being completed.",
+      why: "Some stores show neither of the two while a large upload is being completed.",
     }),
   coverage_interval_ms: durationMs({ min: 50, max: 60_000 })
     .default(1_000)
