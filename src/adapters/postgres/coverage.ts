@@ -68,7 +68,7 @@ export class PostgresCoverage implements StreamCoverage {
   readonly #names: StateNames;
   readonly #key: SinkKey;
   readonly #life = new AbortController();
-  #settings: PostgresSettings;
+  readonly #settings: PostgresSettings;
   #connection: PgConnection | null = null;
   /** The end of the line of calls: one transaction at a time. */
   #line: Promise<unknown> = Promise.resolve();
@@ -85,11 +85,6 @@ export class PostgresCoverage implements StreamCoverage {
 
   get fenced(): Failure | null {
     return this.#fenced;
-  }
-
-  /** For connections from now on. */
-  renew(settings: PostgresSettings): void {
-    this.#settings = settings;
   }
 
   async open(): Promise<void> {

@@ -1,6 +1,7 @@
 /** Urls and names as people write them: what they mean, and what is refused without quoting the password. */
 import { describe, expect, test } from "bun:test";
-import { parseUrl } from "../../../src/adapters/postgres/settings.ts";
+import { parseUrl, postgresSettings } from "../../../src/adapters/postgres/settings.ts";
+import { postgresSinkSpec } from "../../../src/adapters/postgres/spec.ts";
 import { parseTableName, quoted, shownTable } from "../../../src/adapters/postgres/table/names.ts";
 import { Failure } from "../../../src/core/failure/failure.ts";
 
@@ -48,6 +49,36 @@ describe("a url", () => {
       return;
     }
     throw new Error("it was taken");
+  });
+});
+
+describe("settings", () => {
+  const settings = (more: Record<string, unknown>, written = false) => {
+    const spec = postgresSinkSpec.parse({ url: "postgres://u:p@db/x", table: "raw.t", ...more });
+    return postgresSettings(spec as never, "twg p/raw", written);
+  };
+
+  test("are safe by default, and the url may say less only where the option says nothing", () => {
+    expect(settings({})).toMatchObject({ sslMode: "verify-full", channelBinding: "prefer", tls: {} });
+    const url = "postgres://u:p@db/x?sslmode=require";
+    expect(settings({ url }).sslMode).toBe("require");
+    expect(settings({ url, sslmode: "require" }, true).sslMode).toBe("require");
+    expect(() => settings({ url, sslmode: "verify-full" }, true)).toThrow("says sslmode=require");
+  });
+
+  test("take the certificates of the tls section", () => {
+    const pem = "-----BEGIN CERTIFICATE-----";
+    const tls = { ca: pem, cert: pem, key: pem, server_name: "db.internal" };
+    expect(settings({ tls }).tls).toEqual({ ca: pem, cert: pem, key: pem, serverName: "db.internal" });
+    expect(() => settings({ tls: { cert: pem } })).toThrow("`cert` and `key` go together");
+  });
+
+  test("names that cannot be are refused by the spec", () => {
+    for (const bad of [{ table: "a.b.c" }, { state_schema: "" }, { state_schema: "x".repeat(64) }]) {
+      expect(postgresSinkSpec.safeParse({ url: "postgres://u@db/x", table: "t", ...bad }).success).toBe(
+        false,
+      );
+    }
   });
 });
 

@@ -44,10 +44,15 @@ describe.skipIf(POSTGRES === null)("a column", () => {
 
   interface How {
     readonly create?: boolean;
+    /** Lines of rows that were refused before they came here. */
+    readonly rejected?: string;
     readonly upsert?: { key: string[]; order: string[] };
   }
 
-  async function written(batches: readonly TableBatch[], { create = true, upsert }: How = {}) {
+  async function written(
+    batches: readonly TableBatch[],
+    { create = true, upsert, rejected: lines_ }: How = {},
+  ) {
     const fields = batches[0]!.fields;
     const place = { settings: settings(database), table: TABLE };
     const targets = await prepareFields({ ...place, create }, fields, parts);
@@ -74,6 +79,7 @@ describe.skipIf(POSTGRES === null)("a column", () => {
     next += BigInt(batches.reduce((n, b) => n + b.rows, 0));
     writer.open(`set-${from}`);
     for (const b of batches) writer.write(b);
+    if (lines_ !== undefined) writer.reject(new TextEncoder().encode(lines_));
     await writer.flush();
     const sealed = await writer.seal([{ stream: KEY, from, next }], authorities);
     await writer.abort();
@@ -382,6 +388,15 @@ describe.skipIf(POSTGRES === null)("a column", () => {
       "column i is smallint, wanted is integer",
       "column n is numeric(4,2), wanted is numeric(5,2)",
       "column t is timestamp without time zone, wanted is timestamp with time zone",
+    ]);
+  });
+
+  test("rows that were refused before become durable with the set", async () => {
+    const rows = batch([[field("i", int(32)), [1]]]);
+    await written([rows], { rejected: '{"row":7,"raw":"\\u0000"}\n{"row":8}\n' });
+    expect(lines(await psql(database, "select line from twg.reject order by line"))).toEqual([
+      '{"row":7,"raw":"\\u0000"}',
+      '{"row":8}',
     ]);
   });
 
