@@ -5,11 +5,12 @@
  */
 import { afterAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
-import { EACH_SERVER, freshPrefix, Outside } from "../s3/servers.ts";
+import { EACH_SERVER, freshPrefix, Outside, S3_SERVERS } from "../s3/servers.ts";
 import type { S3Server } from "../servers/s3/server.ts";
 import { demandBrokers } from "./demand-brokers.ts";
+import { feed } from "./feeder.ts";
 import { compareWithKafka, createTopic, fresh, MAIN, python_ } from "./real-kafka.ts";
-import { catchUp, command, type Pipeline, pipeline, SECRETS, workFolder } from "./twg.ts";
+import { catchUp, command, type Pipeline, pipeline, SECRETS, stream, workFolder } from "./twg.ts";
 
 const RECORDS = Number(process.env["TWG_E2E_RECORDS"] ?? "60000");
 const PARTITIONS = 6;
@@ -131,3 +132,45 @@ for (const [name, server] of EACH_SERVER) {
     });
   });
 }
+
+describe.skipIf(MAIN === null || S3_SERVERS === null)("several processes in one group and one bucket", () => {
+  test("one is killed while both write: every record lands once, and its uploads are given up", async () => {
+    const server = S3_SERVERS?.versitygw;
+    const broker = MAIN;
+    if (broker === null || server === undefined) return;
+    const topic = fresh("s3-shared");
+    await createTopic(broker, topic, { partitions: PARTITIONS });
+    const prefix = freshPrefix();
+    const outside = new Outside(server, prefix);
+    const p = pipeline({
+      served: broker,
+      topics: [topic],
+      group: `g-${topic}`,
+      source: 'group_protocol = "classic"\nsession_timeout_ms = "6s"',
+      path: `s3://${server.bucket}/${prefix}/{topic}`,
+      sink: `roll_interval_ms = "500ms"\n\n${table(server, "coverage_interval_ms = 100")}`,
+    });
+    const feeder = await feed(broker, topic, { partitions: PARTITIONS, rate: 1_000 });
+    const [a, b] = [stream(p, { environment: SECRET }), stream(p, { environment: SECRET })];
+    await Promise.all([a.saw("set.covered"), b.saw("set.covered")]);
+    b.kill("SIGKILL");
+    await b.ended();
+    // The first goes on, with the partitions of the other once its session is over.
+    const from = a.log.length;
+    await a.saw("stream.begun", undefined, from);
+    await a.saw("set.covered", undefined, a.log.length);
+    const fed = await feeder.stop();
+    a.kill("SIGTERM");
+    expect((await a.ended()).code).toBe(0);
+    await catchUp(p, { environment: SECRET });
+
+    const into = join(workFolder(), "fetched");
+    const { endpoint, accessKey, secretKey, bucket } = server;
+    await python_("fetch_s3.py", [endpoint, accessKey, secretKey, `${bucket}/${prefix}`, into]);
+    const compared = await compareWithKafka(broker, topic, into);
+    expect(compared.differences).toEqual([]);
+    expect(compared.rows).toBe(fed.acknowledged);
+    expect(await outside.openUploads()).toEqual([]);
+    outside.close();
+  }, 180_000);
+});
