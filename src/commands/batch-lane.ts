@@ -7,6 +7,7 @@ import { Cutter, type CutterOptions } from "../adapters/files/cutter.ts";
 import { ParquetTableWriter } from "../adapters/parquet/table-writer.ts";
 import { systemClock } from "../adapters/system/clock.ts";
 import { CsvDecoder } from "../core/codecs/csv/decoder.ts";
+import { JsonDecoder } from "../core/codecs/json/decoder.ts";
 import type { PieceDecoder } from "../core/codecs/rows.ts";
 import { Failure } from "../core/failure/failure.ts";
 import { RowLane } from "../core/pipeline/row-lane.ts";
@@ -87,5 +88,6 @@ function decoderOf(layout: FileLayout): PieceDecoder {
     const { columns, dialect } = layout;
     return new CsvDecoder({ columns, dialect, isUtf8 });
   }
+  if (layout.format === "ndjson") return new JsonDecoder({ isUtf8 });
   throw new Failure("internal.bug", `no decoder for ${layout.format}`);
 }

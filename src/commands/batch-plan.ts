@@ -8,9 +8,10 @@ import {
   type LocalFile,
   localFiles,
 } from "../adapters/files/locate.ts";
-import { encodingOf, type Sample, sampleOf } from "../adapters/files/sample.ts";
+import { encodingOf, rawHead, type Sample, sampleOf } from "../adapters/files/sample.ts";
 import { type Cells, columnNames, sampleRecords, sniffDialect } from "../core/codecs/csv/sniff.ts";
 import { inferType } from "../core/codecs/infer.ts";
+import { inferFields, parseLines } from "../core/codecs/json/infer.ts";
 import { Failure } from "../core/failure/failure.ts";
 import type { Compression, FileLayout, FileWork, TextEncoding } from "../core/ports/batch-lane.ts";
 import { checkSchema, parseSchemaDocument } from "../core/types/schema-file.ts";
@@ -35,6 +36,7 @@ interface Opened {
   readonly format: FileFormat;
   readonly compression: Compression;
   readonly encoding: TextEncoding;
+  readonly head: Uint8Array;
 }
 
 export async function planBatch(config: BatchConfig, files: readonly LocalFile[]): Promise<BatchPlan> {
@@ -65,19 +67,32 @@ type Source = BatchConfig["source"];
 
 async function open(file: LocalFile, source: Source): Promise<Opened> {
   const format = formatOf(file.name, source);
-  if (format === "parquet") return { file, format, compression: "none", encoding: "utf-8" };
+  if (format === "parquet")
+    throw new Failure("config.not_in_this_version", "Parquet files cannot be read yet", {
+      at: file.name,
+      hint: "CSV and JSON can",
+    });
   const compression = compressionOf(file.path, source);
-  return { file, format, compression, encoding: await encodingOf(file.path, compression, source) };
+  const head = await rawHead(file.path, compression);
+  return { file, format, compression, head, encoding: encodingOf(head, source) };
 }
 
-function sample({ file, compression, encoding }: Opened, bytes: number): Promise<Sample> {
-  return sampleOf(file.path, compression, encoding, bytes);
+function sample({ file, compression, encoding }: Opened, layout: FileLayout, bytes: number): Promise<Sample> {
+  return sampleOf({ path: file.path, compression, layout }, encoding, bytes);
 }
+
+/** A document that begins with [ is one array; else it is taken for an object a line. */
+function isArray({ format, head }: Opened): boolean {
+  if (format !== "json") return false;
+  const first = head.find((c) => c > 32 && c < 128);
+  return first === 91;
+}
+
+const PLAIN: FileLayout = { format: "ndjson", array: false };
 
 async function layoutOf(o: Opened, source: Source, pinned: TableSchema | null): Promise<FileLayout> {
-  if (o.format === "parquet") return { format: "parquet" };
-  if (o.format !== "csv") return { format: "ndjson", array: o.format === "json" };
-  const { bytes, whole } = await sample(o, SAMPLE_BYTES);
+  if (o.format !== "csv") return { format: "ndjson", array: isArray(o) };
+  const { bytes, whole } = await sample(o, PLAIN, SAMPLE_BYTES);
   const { csv } = source;
   const name = o.file.name;
   const tabbed = /\.(tsv|tab)(\.|$)/i.test(name) ? "\t" : undefined;
@@ -146,9 +161,19 @@ async function inferSchema(
   source: Source,
 ): Promise<Pinned> {
   const [first] = layouts;
-  if (first?.format !== "csv") throw new Failure("files.schema", "only CSV schemas are inferred yet");
-  // The first file says which columns there are: a later one with others is a question, not a wider table.
-  const columns = new Map(first.columns.map((name) => [name, [] as (string | null)[]]));
+  return first?.format === "csv"
+    ? inferCsv(first.columns, opened, layouts, source)
+    : inferJson(opened, layouts, source);
+}
+
+/** The first file says which columns there are: a later one with others is a question, not a wider table. */
+async function inferCsv(
+  names: readonly string[],
+  opened: readonly Opened[],
+  layouts: readonly FileLayout[],
+  source: Source,
+): Promise<Pinned> {
+  const columns = new Map(names.map((name) => [name, [] as (string | null)[]]));
   let left = source.infer_rows;
   for (const [i, o] of opened.entries()) {
     const layout = layouts[i]!;
@@ -167,13 +192,41 @@ async function inferSchema(
   return { schema: { fields }, from: `inferred from ${source.infer_rows - left} rows` };
 }
 
+async function inferJson(
+  opened: readonly Opened[],
+  layouts: readonly FileLayout[],
+  source: Source,
+): Promise<Pinned> {
+  const rows: Record<string, unknown>[] = [];
+  for (const [i, o] of opened.entries()) {
+    const left = source.infer_rows - rows.length;
+    if (left <= 0) break;
+    if (layouts[i]?.format === "ndjson") rows.push(...(await jsonRows(o, layouts[i], left)));
+  }
+  const fields = inferFields(rows);
+  if (fields.length === 0)
+    throw new Failure("files.schema", "no object with a key is among the first rows", {
+      at: opened[0]?.file.name ?? "",
+      hint: "Give the columns with --schema",
+    });
+  return { schema: { fields }, from: `inferred from ${rows.length} rows` };
+}
+
+async function jsonRows(o: Opened, layout: FileLayout, most: number): Promise<Record<string, unknown>[]> {
+  for (let bytes = SAMPLE_BYTES; ; bytes *= 4) {
+    const s = await sample(o, layout, bytes);
+    const rows = parseLines(new TextDecoder().decode(s.bytes), most);
+    if (s.whole || rows.length >= most || bytes >= MAX_SAMPLE_BYTES) return rows;
+  }
+}
+
 async function csvRows(
   o: Opened,
   layout: Extract<FileLayout, { format: "csv" }>,
   most: number,
 ): Promise<Cells[]> {
   for (let bytes = SAMPLE_BYTES; ; bytes *= 4) {
-    const s = await sample(o, bytes);
+    const s = await sample(o, PLAIN, bytes);
     const records = sampleRecords(s.bytes, layout.dialect, most + 1, s.whole);
     if (s.whole || records.length > most || bytes >= MAX_SAMPLE_BYTES)
       return records.slice(layout.header ? 1 : 0, most + (layout.header ? 1 : 0));

@@ -138,16 +138,43 @@ test("what cannot be right is refused before anything is written", async () => {
     [[file("x.bin", "a,b\n")], "files.format"],
     [[join(folder, "none*.csv")], "files.none"],
     [[file("a.csv", "a,b\n1,2\n"), file("b.csv", "a,c\n1,2\n")], "files.unknown_column"],
-    [
-      [file("cut.csv.gz", gzipSync(csvOf(0, 5000)).subarray(0, 2000)), "--compression", "gzip"],
-      "files.compression",
-    ],
   ] as const) {
     const ended = await batch([...args, "--to", out]);
     expect([args, ended.failure?.code]).toEqual([args, code]);
   }
   expect((await batch([file("ok.csv", "a,b\n1,2\n"), "--to", "out.parquet"])).code).toBe(2);
   expect(readdirSync(folder)).not.toContain("out");
+  // A cut file is found when it is read; nothing of it is visible.
+  const cut = file("cut.csv.gz", gzipSync(csvOf(0, 5000)).subarray(0, 2000));
+  expect((await batch([cut, "--to", out])).failure?.code).toBe("files.compression");
+  expect(await landed(out)).toEqual([]);
+});
+
+test("JSON of both shapes lands with its nested values, and odd rows beside it", async () => {
+  const folder = workFolder();
+  const line = (i: number) =>
+    JSON.stringify({ id: i, at: "2026-01-01T00:00:00Z", tags: [`t${i}`], o: { x: i / 2 } });
+  const ids = Array.from({ length: 500 }, (_, i) => i);
+  writeFileSync(join(folder, "a.ndjson"), `${ids.map(line).join("\n")}\n{"id":1,"id":2}\n`);
+  writeFileSync(join(folder, "b.json"), `[\n  ${ids.map((i) => line(i + 500)).join(",\n  ")}\n]\n`);
+  const out = join(folder, "out");
+  const ended = await batch([
+    join(folder, "a.ndjson"),
+    join(folder, "b.json"),
+    "--to",
+    out,
+    "--max-rejects",
+    "1",
+  ]);
+  expect([ended.code, ended.output]).toEqual([0, expect.stringContaining("1.00k rows landed, 1 refused")]);
+  const rows = (await landed(out)).sort((a, b) => Number(a.id) - Number(b.id));
+  expect(rows.map((r) => Number(r.id))).toEqual(Array.from({ length: 1000 }, (_, i) => i));
+  expect(rows[7]).toMatchObject({ at: new Date("2026-01-01T00:00:00Z"), tags: ["t7"], o: { x: 3.5 } });
+  expect(rejects(out)).toMatchObject([
+    { line: 501, row: 500, code: "json.duplicate_key", raw: '{"id":1,"id":2}' },
+  ]);
+  writeFileSync(join(folder, "cut.json"), '[{"id":1},{"id":2}');
+  expect((await batch([join(folder, "cut.json"), "--to", out])).failure?.code).toBe("files.not_json");
 });
 
 test("the plan and the schema are printed and nothing is written", async () => {

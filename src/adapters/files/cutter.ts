@@ -7,7 +7,7 @@ import { scanRecords } from "../../core/codecs/csv/records.ts";
 import { scanLines } from "../../core/codecs/json/lines.ts";
 import { asFailure, Failure, toWire } from "../../core/failure/failure.ts";
 import type { FileWork, FromCutter, PieceMessage, ToCutter } from "../../core/ports/batch-lane.ts";
-import { asUtf8, checkedBlocks, decompressed } from "./decode-stream.ts";
+import { textOf } from "./decode-stream.ts";
 
 export interface CutterOptions {
   /** A piece is cut when it has so many bytes. */
@@ -101,10 +101,8 @@ class FileCut {
   }
 
   async run(): Promise<void> {
-    const { path, compression, encoding, file } = this.#work;
-    const blocks = checkedBlocks(path, (c) => this.#checks.push(c), compression === "none");
     this.#bytes = await this.#out.buffer(this.#room());
-    for await (const chunk of asUtf8(decompressed(blocks, compression, path), encoding, path)) {
+    for await (const chunk of textOf(this.#work, (c) => this.#checks.push(c))) {
       for (let at = 0; at < chunk.length; ) {
         const n = Math.min(chunk.length - at, this.#o.pieceBytes - (this.#held % this.#o.pieceBytes));
         this.#push(chunk.subarray(at, at + n));
@@ -113,7 +111,7 @@ class FileCut {
       }
     }
     await this.#cut(true);
-    this.#out.cut(file, this.#row, this.#takeChecks());
+    this.#out.cut(this.#work.file, this.#row, this.#takeChecks());
   }
 
   /** A piece, and room for the fields that a decoder unescapes. */

@@ -2,15 +2,12 @@
 import { Readable } from "node:stream";
 import { createGunzip, createZstdDecompress } from "node:zlib";
 import { Failure } from "../../core/failure/failure.ts";
-import type { Compression, TextEncoding } from "../../core/ports/batch-lane.ts";
+import type { Compression, FileWork, TextEncoding } from "../../core/ports/batch-lane.ts";
 import { BLOCK_BYTES, BlockReader, blockCheck } from "./blocks.ts";
+import { unwrapArray } from "./unwrap-array.ts";
 
 /** Reads a file in blocks and notes the check of each. `reuse`: a view is valid until the next one is asked for. */
-export function* checkedBlocks(
-  path: string,
-  check: (block: bigint) => void,
-  reuse = false,
-): Generator<Uint8Array> {
+function* checkedBlocks(path: string, check: (block: bigint) => void, reuse = false): Generator<Uint8Array> {
   const reader = new BlockReader(path);
   try {
     const shared = new Uint8Array(BLOCK_BYTES);
@@ -29,7 +26,7 @@ export function* checkedBlocks(
 }
 
 /** Chunks of decompressed bytes. Members and frames that follow one another are one file, as gzip and zstd say. */
-export async function* decompressed(
+async function* decompressed(
   blocks: Iterable<Uint8Array>,
   compression: Compression,
   path: string,
@@ -58,10 +55,29 @@ export async function* decompressed(
   }
 }
 
+/** The text of a whole file as the cutter wants it: lines of records. */
+export function textOf(work: TextWork, check: (block: bigint) => void): AsyncIterable<Uint8Array> {
+  const { path, compression, encoding, layout } = work;
+  const blocks = checkedBlocks(path, check, compression === "none");
+  const text = asUtf8(decompressed(blocks, compression, path), encoding, path);
+  return layout.format === "ndjson" && layout.array ? unwrapArray(text, path) : text;
+}
+
+/** The decompressed bytes of a file, in whatever encoding. */
+export function bytesOf(path: string, compression: Compression): AsyncIterable<Uint8Array> {
+  return decompressed(
+    checkedBlocks(path, () => {}),
+    compression,
+    path,
+  );
+}
+
+type TextWork = Pick<FileWork, "path" | "compression" | "encoding" | "layout">;
+
 const UTF8 = new TextEncoder();
 
 /** The same text as UTF-8; a byte order mark is taken off. */
-export async function* asUtf8(
+async function* asUtf8(
   chunks: AsyncIterable<Uint8Array>,
   encoding: TextEncoding,
   path: string,

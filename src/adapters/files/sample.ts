@@ -1,6 +1,6 @@
 /** The begin of a file as text: enough to see its dialect and to infer a schema. */
-import type { Compression, TextEncoding } from "../../core/ports/batch-lane.ts";
-import { asUtf8, checkedBlocks, decompressed } from "./decode-stream.ts";
+import type { Compression, FileWork, TextEncoding } from "../../core/ports/batch-lane.ts";
+import { bytesOf, textOf } from "./decode-stream.ts";
 import type { FilesOptions } from "./spec.ts";
 
 export interface Sample {
@@ -10,44 +10,34 @@ export interface Sample {
   readonly whole: boolean;
 }
 
-/** UTF-16 is known by its mark alone; without one the file is taken for UTF-8. */
-export async function encodingOf(
-  path: string,
-  compression: Compression,
-  options: Pick<FilesOptions, "encoding">,
-): Promise<TextEncoding> {
-  if (options.encoding !== "auto") return options.encoding;
-  for await (const chunk of decompressed(
-    checkedBlocks(path, () => {}),
-    compression,
-    path,
-  )) {
-    if (chunk[0] === 0xff && chunk[1] === 0xfe) return "utf-16le";
-    return chunk[0] === 0xfe && chunk[1] === 0xff ? "utf-16be" : "utf-8";
-  }
-  return "utf-8";
+type Work = Pick<FileWork, "path" | "compression" | "layout">;
+
+/** The first bytes of a file as they are, decompressed. */
+export async function rawHead(path: string, compression: Compression): Promise<Uint8Array> {
+  for await (const chunk of bytesOf(path, compression)) return chunk;
+  return new Uint8Array(0);
 }
 
-export async function sampleOf(
-  path: string,
-  compression: Compression,
-  encoding: TextEncoding,
-  most: number,
-): Promise<Sample> {
+/** UTF-16 is known by its mark alone; without one the file is taken for UTF-8. */
+export function encodingOf(head: Uint8Array, options: Pick<FilesOptions, "encoding">): TextEncoding {
+  if (options.encoding !== "auto") return options.encoding;
+  if (head[0] === 0xff && head[1] === 0xfe) return "utf-16le";
+  return head[0] === 0xfe && head[1] === 0xff ? "utf-16be" : "utf-8";
+}
+
+export async function sampleOf(work: Work, encoding: TextEncoding, most: number): Promise<Sample> {
   const chunks: Uint8Array[] = [];
   let length = 0;
-  for await (const chunk of asUtf8(
-    decompressed(
-      checkedBlocks(path, () => {}),
-      compression,
-      path,
-    ),
-    encoding,
-    path,
-  )) {
-    chunks.push(chunk);
-    length += chunk.length;
-    if (length >= most) return { bytes: Buffer.concat(chunks).subarray(0, most), whole: false };
+  try {
+    for await (const chunk of textOf({ ...work, encoding }, () => {})) {
+      chunks.push(chunk.slice());
+      length += chunk.length;
+      if (length >= most) return { bytes: Buffer.concat(chunks).subarray(0, most), whole: false };
+    }
+  } catch (e) {
+    // What is wrong further on is found when it is read; what there is may be enough to see the layout.
+    if (length === 0) throw e;
+    return { bytes: Buffer.concat(chunks), whole: false };
   }
   return { bytes: Buffer.concat(chunks), whole: true };
 }

@@ -62,3 +62,13 @@ export interface PieceDecoder {
 export function isSkipped(skip: Piece["skip"], row: number): boolean {
   return skip.some((r) => row >= r.from && row < r.next);
 }
+
+/** By the number of a cell's fault (`CELL_FAULTS`): its code, and how the reason reads between value and type. */
+export const VALUE_REASONS: readonly (readonly [RejectCode, string])[] = [
+  ["value.type", ""],
+  ["value.type", "is no"],
+  ["value.range", "does not fit in"],
+  ["value.precision", "would be rounded as"],
+  ["value.null", "null, and the column is required"],
+  ["value.zone", "has a zone where there must be none, or none where there must be one, for"],
+];

@@ -47,6 +47,11 @@ export class BatchFile {
     this.coverage = fileCoverage(claim.covered);
   }
 
+  /** Bytes of the file that were cut, in whole blocks. */
+  cutBytes(blockBytes: number): number {
+    return Math.min(this.work.bytes, this.#compared * blockBytes);
+  }
+
   get isComplete(): boolean {
     return isComplete(this.coverage);
   }

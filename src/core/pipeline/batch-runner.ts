@@ -137,13 +137,18 @@ export class BatchRunner {
       filesDone: count("done") + count("skipped"),
       filesSkipped: count("skipped"),
       bytes: this.#files.reduce((n, f) => n + f.work.bytes, 0),
-      bytesDone: this.#bytesDone,
+      bytesDone: this.#bytesDone + this.#bytesCut(),
       rows: this.#rows,
       rejected: this.#rejected,
       skippedRows: this.#skippedRows,
       landed: this.#landed,
       sets: this.#sets,
     };
+  }
+
+  #bytesCut(): number {
+    const under = this.#files.filter((f) => f.state === "cutting" || f.state === "cut");
+    return under.reduce((n, f) => n + f.cutBytes(this.#o.blockBytes), 0);
   }
 
   /** Ends as soon as what is in the lanes is covered. */

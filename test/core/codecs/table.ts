@@ -5,9 +5,9 @@ import type { TableColumn } from "../../../src/core/types/table-batch.ts";
 import type { TableField, TableSchema } from "../../../src/core/types/table-schema.ts";
 import { parseType } from "../../../src/core/types/type-text.ts";
 
-/** "id int64, name string": a `!` behind the type: required. */
+/** "id int64, name string", or with ; where types hold commas. A `!` behind the type: required. */
 export function schema(text: string): TableSchema {
-  const fields = text.split(/,\s*(?![^<(]*[>)])/).map((part): TableField => {
+  const fields = text.split(text.includes(";") ? ";" : /,\s*(?![^(]*\))/).map((part): TableField => {
     const [, name = "", typed = ""] = /^(\S+) (.*)$/.exec(part.trim()) ?? [];
     const type = parseType(typed.replace("!", ""));
     if (typeof type === "string") throw new Error(type);

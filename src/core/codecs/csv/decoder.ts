@@ -6,7 +6,14 @@ import { cellReader } from "../../types/read-cells.ts";
 import { sourceOf } from "../../types/table-schema.ts";
 import { FAULT, Faults, latin1, type TextCells } from "../../types/text-cells.ts";
 import { typeText } from "../../types/type-text.ts";
-import { isSkipped, type Piece, type PieceDecoder, type RejectCode, type RowTarget } from "../rows.ts";
+import {
+  isSkipped,
+  type Piece,
+  type PieceDecoder,
+  type RejectCode,
+  type RowTarget,
+  VALUE_REASONS,
+} from "../rows.ts";
 import type { CsvDialect } from "./dialect.ts";
 import { CsvTokenizer, ROW_FAULT } from "./tokens.ts";
 
@@ -179,15 +186,6 @@ export class CsvDecoder implements PieceDecoder {
     }
   }
 }
-
-const VALUE_REASONS: readonly (readonly [RejectCode, string])[] = [
-  ["value.type", ""],
-  ["value.type", "is no"],
-  ["value.range", "does not fit in"],
-  ["value.precision", "would be rounded as"],
-  ["value.null", "null, and the column is required"],
-  ["value.zone", "has a zone where there must be none, or none where there must be one, for"],
-];
 
 function pushNulls(builder: RowTarget["columns"][number], rows: number): void {
   builder.reserve(rows);
