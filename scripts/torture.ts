@@ -1,7 +1,7 @@
 /**
  * Kills a running pipeline with SIGKILL again and again and counts what landed with a reader that is not ours.
  *
- *   bun run torture --sink parquet|postgres|s3 --kills 50 --seed 7 [--points] [--records 60000] [--partitions 6]
+ *   bun run torture --sink parquet|postgres|s3|batch --kills 50 --seed 7 [--points] [--records 60000] [--partitions 6]
  *                   [--binary dist/twg] [--bootstrap VERSION|HOST:PORT [--kill-brokers]] [--keep] [--json]
  *
  * `--points` kills at each named point of delivery, of settling what the life before left, and of a write of the
@@ -14,6 +14,7 @@
  * with-servers.sh --postgres, or one that is started for the run).
  * With s3 it is a server of with-servers.sh --s3 (`--store versitygw` or `seaweedfs`), and with `--proxy 0.05` every
  * twentieth request meets what networks, load balancers and overloaded stores do.
+ * With batch there is no broker: files of several kinds are landed by `twg batch`, and refused rows are compared as well.
  * With --bootstrap librdkafka writes while twg is killed, reads everything at the end, and every value is compared with the files.
  * Last line with --json: {scenario, kills, produced, landed, lost, doubled, orphans, ...}.
  */
@@ -22,6 +23,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { SeededChance } from "../test/sim/chance.ts";
+import { tortureBatch } from "./torture/batch.ts";
 import { startBroker, type Topic, topicOf } from "./torture/broker.ts";
 import { parquetSink } from "./torture/parquet-sink.ts";
 import { postgresSink } from "./torture/postgres-sink.ts";
@@ -65,7 +67,7 @@ async function theSink(): Promise<TortureSink> {
         seed: Number(flags.seed),
       });
     default:
-      say(`sinks are parquet, postgres and s3, not ${flags.sink}`);
+      say(`sinks are parquet, postgres, s3 and batch, not ${flags.sink}`);
       process.exit(2);
   }
 }
@@ -193,8 +195,29 @@ async function run(sink: TortureSink): Promise<boolean> {
   }
 }
 
+/** Files have an end: their lives are told apart from those of a stream. */
+async function batchLives(): Promise<boolean> {
+  const { clean, ...result } = await tortureBatch({
+    folder,
+    twg: flags.binary === undefined ? [process.execPath, "src/main.ts"] : [flags.binary],
+    kills: Number(flags.kills),
+    records: Number(flags.records),
+    seed: Number(flags.seed),
+    chance,
+    say,
+  });
+  if (flags.json) console.log(JSON.stringify(result));
+  else console.table([result]);
+  return clean;
+}
+
 let ok = false;
 try {
+  if (flags.sink === "batch") {
+    ok = await batchLives();
+    if (ok && !flags.keep) rmSync(folder, { recursive: true });
+    process.exit(ok ? 0 : 1);
+  }
   const sink = await theSink();
   try {
     ok = await run(sink);

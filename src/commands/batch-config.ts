@@ -31,7 +31,6 @@ export interface BatchOptions {
   readonly maxRejects?: number;
   readonly metadata?: string;
   readonly lanes?: number;
-  readonly scratch?: string;
   readonly dryRun: boolean;
   readonly printSchema: boolean;
   readonly json: boolean;
@@ -120,7 +119,7 @@ ${line("name", o.name)}${line("lanes", o.lanes)}
 type = "files"
 ${line("paths", inputs)}${line("format", o.format)}${line("compression", o.compression)}${line("encoding", o.encoding)}
 ${line("schema", o.schema)}${line("infer_rows", o.inferRows)}${line("max_rejects", o.maxRejects)}
-${line("metadata", o.metadata)}${line("scratch_dir", o.scratch)}
+${line("metadata", o.metadata)}
 ${csv === "" ? "" : `[source.csv]\n${csv}`}
 [[sink]]
 name = "out"

@@ -1,6 +1,7 @@
 /** What a batch job will read and how: files, their layouts, and the one schema of all. Looks at the begin of files only. */
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { isFetched, type Scratch } from "../adapters/files/fetch.ts";
 import {
   compressionOf,
   type FileFormat,
@@ -58,9 +59,18 @@ export async function planBatch(config: BatchConfig, files: readonly LocalFile[]
 }
 
 /** Local files behind the inputs; a file that two inputs name is read once. */
-export function locate(inputs: readonly string[]): LocalFile[] {
+export async function locate(inputs: readonly string[], scratch: Scratch): Promise<LocalFile[]> {
   const seen = new Set<string>();
-  return inputs.flatMap(localFiles).filter((f) => !seen.has(f.path) && seen.add(f.path) !== undefined);
+  const files: LocalFile[] = [];
+  for (const input of inputs) {
+    const found = isFetched(input) ? [await scratch.fetch(input, Bun.stdin.stream())] : localFiles(input);
+    for (const f of found) {
+      if (seen.has(f.path)) continue;
+      seen.add(f.path);
+      files.push(f);
+    }
+  }
+  return files;
 }
 
 type Source = BatchConfig["source"];

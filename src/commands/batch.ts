@@ -1,5 +1,7 @@
 /** `twg batch`: lands a fixed set of files once, and ends when all of them are covered. */
 import { join } from "node:path";
+import { Scratch } from "../adapters/files/fetch.ts";
+import type { LocalFile } from "../adapters/files/locate.ts";
 import { systemClock } from "../adapters/system/clock.ts";
 import { descriptorWrite, QueuedLines } from "../adapters/telemetry/line-writer.ts";
 import { Screen } from "../adapters/telemetry/screen.ts";
@@ -26,7 +28,21 @@ const SHOWN_REJECTS = 10;
 export async function runBatch(inputs: readonly string[], options: BatchOptions, cli: Cli): Promise<number> {
   const config = await batchConfig(inputs, options, cli.environment);
   useStateFolder(config);
-  const plan = await planBatch(config, locate(config.source.paths));
+  const scratch = new Scratch();
+  try {
+    return await planned(config, await locate(config.source.paths, scratch), options, cli);
+  } finally {
+    scratch.remove();
+  }
+}
+
+async function planned(
+  config: BatchConfig,
+  files: readonly LocalFile[],
+  options: BatchOptions,
+  cli: Cli,
+): Promise<number> {
+  const plan = await planBatch(config, files);
   if (options.printSchema) {
     cli.out(schemaDocument(plan.schema));
     return 0;
@@ -36,7 +52,7 @@ export async function runBatch(inputs: readonly string[], options: BatchOptions,
     else cli.out(planText(config, plan));
     return 0;
   }
-  return land(config, plan, options, cli);
+  return await land(config, plan, options, cli);
 }
 
 /** Unpacked libraries go where a long-running twg of this configuration would have them. */

@@ -125,7 +125,7 @@ function addBatch(program: Command, cli: Cli, finish: Finish): void {
     .description(
       "Land a fixed set of files once and end. A file that has landed is known by its content and skipped; what was stopped goes on where it ended.",
     )
-    .argument("[inputs...]", "files, globs, folders, http(s):// and s3:// addresses, or - for standard input")
+    .argument("[inputs...]", "files, globs and folders, http(s):// addresses, or - for standard input")
     .addOption(new Option("-c, --config <file>", "the job's TOML file, instead of inputs and options"))
     .option("--to <place>", "folder or s3://bucket/prefix where the Parquet files go")
     .option("--name <name>", "names the job in coverage: the same files land once under each name", "batch")
@@ -156,7 +156,6 @@ function addBatch(program: Command, cli: Cli, finish: Finish): void {
       ]),
     )
     .addOption(new Option("--lanes <n>", "worker threads").argParser(wholeNumberOf("--lanes")))
-    .option("--scratch <folder>", "where fetched files are kept while they are read")
     .option("--dry-run", "print the plan and end", false)
     .option("--print-schema", "print the schema and end", false)
     .addOption(jsonOption())

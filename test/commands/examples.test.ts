@@ -13,5 +13,7 @@ test("there are examples", () => {
 
 test.each(files)("%s", async (name) => {
   const config = await loadConfig(join(folder, name));
-  expect(config.source.topics).toContain("orders");
+  // A file source has paths, any other topics.
+  const { topics, paths } = config.source as { topics?: readonly string[]; paths?: readonly string[] };
+  expect(topics ?? paths).toContain(paths === undefined ? "orders" : "in/*.ndjson");
 });

@@ -177,6 +177,36 @@ test("JSON of both shapes lands with its nested values, and odd rows beside it",
   expect((await batch([join(folder, "cut.json"), "--to", out])).failure?.code).toBe("files.not_json");
 });
 
+test("HTTP answers and standard input land like files, and a refused address says so", async () => {
+  const folder = workFolder();
+  const out = join(folder, "out");
+  const server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch: (r) =>
+      r.url.includes("/a.csv") ? new Response(csvOf(0, 100)) : new Response("no", { status: 404 }),
+  });
+  try {
+    expect((await batch([`${server.url}a.csv?token=s3cret`, "--to", out])).code).toBe(0);
+    const gone = await batch([`${server.url}b.csv`, "--to", out]);
+    expect([gone.code, gone.failure?.code]).toEqual([3, "files.http"]);
+  } finally {
+    await server.stop(true);
+  }
+  const piped = Bun.spawn([process.execPath, "src/main.ts", "batch", "-", "--format", "csv", "--to", out], {
+    stdin: Buffer.from(csvOf(100, 150)),
+    stderr: "pipe",
+  });
+  expect(await piped.exited).toBe(0);
+  const rows = await landed(out);
+  expect(rows.map((r) => Number(r.id)).sort((a, b) => a - b)).toEqual(
+    Array.from({ length: 150 }, (_, i) => i),
+  );
+  expect(new Set(rows.map((r) => r["_twg_source_topic"]))).toEqual(
+    new Set([`${server.url}a.csv`, "standard input"]),
+  );
+});
+
 test("the plan and the schema are printed and nothing is written", async () => {
   const folder = workFolder();
   mkdirSync(join(folder, "in"));

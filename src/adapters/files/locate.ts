@@ -20,6 +20,11 @@ const GLOB = /[*?[{]/;
 
 /** Local files behind one input, in the order of their names. */
 export function localFiles(input: string): LocalFile[] {
+  if (input.startsWith("s3://"))
+    throw new Failure("config.not_in_this_version", "s3:// inputs cannot be read in this version", {
+      at: input,
+      hint: "Copy it to a file of this machine first",
+    });
   const plain = statOf(input);
   if (plain?.isDirectory()) return inFolder(input);
   if (plain !== null) return [fileAt(input, input)];

@@ -48,7 +48,7 @@ export const filesSourceSpec = z.strictObject({
     .min(1)
     .max(10_000)
     .describe(
-      "Files in the order they are read: paths, globs (*, **, ?, [..], {..}), http:// and https:// addresses, s3:// objects and prefixes, or - for standard input. A folder stands for the files in it.",
+      "Files in the order they are read: paths, globs (*, **, ?, [..], {..}), http:// and https:// addresses, or - for standard input. A folder stands for the files in it.",
     )
     .meta({ examples: [["in/*.csv.gz"]] }),
   format: z
@@ -107,16 +107,6 @@ export const filesSourceSpec = z.strictObject({
     .default(16 * MIB)
     .describe("Largest record. A larger one ends the job: mostly it is a quote that is never closed.")
     .meta({ unit: "bytes", examples: ["16MiB"] }),
-  scratch_dir: z
-    .string()
-    .min(1)
-    .optional()
-    .describe("Folder for what is fetched (HTTP, S3, standard input) while it is read.")
-    .meta({
-      allowed: "a folder path",
-      examples: ["/var/tmp"],
-      why: "Without it: the system's temporary folder.",
-    }),
 });
 
 export type FilesOptions = z.output<typeof filesSourceSpec>;

@@ -45,7 +45,6 @@ export const FILE_CODES = {
   ),
   "files.too_many_rejects": spec("runtime", false, "More rows were refused than max_rejects allows."),
   "files.not_json": spec("runtime", false, "A JSON document is no array of objects, or is cut short."),
-  "files.not_parquet": spec("runtime", false, "A file is no Parquet file, or is cut short or damaged."),
   "files.http": spec("environment", true, "A file could not be fetched over HTTP."),
   "files.scratch": spec("environment", false, "There is no room to keep a fetched file while it is read."),
   // engine
