@@ -95,6 +95,15 @@ export function leave(instance: string): Change<void> {
 /** A write for its own sake: every write carries the owner's beat. */
 export const beat: Change<void> = (state) => ({ state: { ...state }, answer: undefined });
 
+/** A beat that takes owners out that were judged dead and have not written since. */
+export function beatWithout(gone: ReadonlyMap<string, number>): Change<void> {
+  return (state) => {
+    const out = state.owners.filter((o) => gone.get(o.instance) === o.beat);
+    const next = out.reduce((s, o) => leave(o.instance)(s).state, state);
+    return { state: { ...next }, answer: undefined };
+  };
+}
+
 /** Raises the generation of each stream. Throws coverage.epoch_behind, and then raises none. */
 export function claim(
   streams: readonly StreamKey[],

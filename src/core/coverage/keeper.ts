@@ -22,6 +22,7 @@ import { CasQueue } from "./cas-queue.ts";
 import {
   asOwner,
   beat,
+  beatWithout,
   type Change,
   claim,
   cover,
@@ -39,6 +40,7 @@ import { judgeOwners } from "./judge.ts";
 import { passes } from "./outage.ts";
 import { normalRanges, type Ranges } from "./ranges.ts";
 import { type Hook, settleIntent } from "./settle.ts";
+import { Silence } from "./silence.ts";
 import { type CoverageState, NEW_STREAM, type Owner } from "./state.ts";
 
 export interface KeeperOptions {
@@ -78,6 +80,8 @@ export class CoverageKeeper implements CoverageStore {
   readonly #p: KeeperParts;
   readonly #queue: CasQueue;
   readonly #segments: IndexSegments;
+  /** Of a store that is shared, null: it is not. */
+  readonly #silence: Silence | null;
   readonly #life = new AbortController();
   #entered = false;
   #tidying: Promise<void> | null = null;
@@ -88,6 +92,7 @@ export class CoverageKeeper implements CoverageStore {
     this.#p = parts;
     const { instance, minIntervalMs } = options;
     this.#queue = new CasQueue({ instance, minIntervalMs, versions: parts.versions, clock: parts.clock });
+    this.#silence = options.shared ? new Silence(parts.clock, parts.host, options.leaseMs) : null;
     this.#segments = new IndexSegments(parts.versions, instance);
   }
 
@@ -186,7 +191,8 @@ export class CoverageKeeper implements CoverageStore {
   }
 
   heartbeat(): Promise<void> {
-    return this.#owned(beat);
+    if (this.#silence === null) return this.#owned(beat);
+    return this.#owned(beatWithout(this.#silence.gone(this.state.owners, this.#o.instance)));
   }
 
   /** Leaves, so that a successor need not wait for the lease. That it fails changes nothing but that. */
