@@ -31,6 +31,12 @@ export interface SetToCommit {
   readonly byStream: ReadonlyMap<StreamKey, { readonly rows: number; readonly bytes: number }>;
 }
 
+/**
+ * Between two statements of ours lie milliseconds. A process that was stopped there, or whose network went, must not hold
+ * the locks of its streams against a successor for longer.
+ */
+const IDLE_MS = 30_000;
+
 /** How a transaction begins: what a role or a database has set otherwise does not reach into it. */
 export function beginStatements(lockTimeoutMs: number, statementTimeoutMs: number): string {
   return [
@@ -39,7 +45,7 @@ export function beginStatements(lockTimeoutMs: number, statementTimeoutMs: numbe
     "SET LOCAL synchronous_commit = on",
     `SET LOCAL lock_timeout = ${Math.round(lockTimeoutMs)}`,
     `SET LOCAL statement_timeout = ${Math.round(statementTimeoutMs)}`,
-    `SET LOCAL idle_in_transaction_session_timeout = ${Math.round(lockTimeoutMs + statementTimeoutMs)}`,
+    `SET LOCAL idle_in_transaction_session_timeout = ${IDLE_MS}`,
   ].join(";");
 }
 
