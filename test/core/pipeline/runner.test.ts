@@ -877,6 +877,23 @@ describe("streams of a group", () => {
     expect(ledger.state(0).delivered).toBe(25n);
   });
 
+  test("are not let go before the broker has their position", async () => {
+    await group();
+    const gate = new Gate();
+    source.ackFaults.push(gate);
+    sealOnce(lanes[0]!, "s1", [span(0, 0, 20), span(1, 0, 30)]);
+    let released = false;
+    void source.host!.release([1]).then(() => {
+      released = true;
+    });
+    await settle();
+    expect(journal.at(-1)).toBe("acknowledge 0@20 1@30");
+    expect(released).toBe(false);
+    gate.open();
+    await settle();
+    expect(released).toBe(true);
+  });
+
   test("that are lost go with their open files; those that stay are read again from what is covered", async () => {
     await group();
     await source.host!.abandon([1]);
