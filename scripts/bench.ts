@@ -10,6 +10,7 @@
  */
 import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
+import { csvToParquet, ndjsonToParquet } from "../bench/batch-files.ts";
 import type { Bench, BenchOptions, Figure } from "../bench/figure.ts";
 import { kafkaParquet, memory } from "../bench/kafka-parquet.ts";
 import { kafkaPostgres } from "../bench/kafka-postgres.ts";
@@ -27,6 +28,8 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   "kafka-parquet": kafkaParquet,
   "kafka-postgres": kafkaPostgres,
   memory,
+  "csv-to-parquet": csvToParquet,
+  "ndjson-to-parquet": ndjsonToParquet,
 };
 
 const { values: flags, positionals } = parseArgs({
