@@ -56,6 +56,13 @@ describe.skipIf(POSTGRES === null)("the table of a raw sink", () => {
     expect(await change("select obj_description('raw'::regclass)")).toBe("mine");
   });
 
+  test("is made once where several processes begin at the same moment", async () => {
+    for (let round = 0; round < 3; round++) {
+      await change("drop table if exists raw");
+      await Promise.all(Array.from({ length: 8 }, () => made()));
+    }
+  });
+
   test("the statement of the hint makes a table that fits", async () => {
     const f = await refused();
     const statement = /run: (CREATE TABLE .*)$/.exec(f.hint ?? "")?.[1] ?? "";

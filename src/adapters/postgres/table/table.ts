@@ -1,7 +1,7 @@
 /** The table of a sink: created where that is asked for, else compared with what the sink needs, difference by difference. */
 import { Failure } from "../../../core/failure/failure.ts";
 import type { PgConnection } from "../client.ts";
-import { quoted, quotedTable, shownTable, type TableName } from "./names.ts";
+import { literal, quoted, quotedTable, shownTable, type TableName } from "./names.ts";
 import type { TableColumnSpec } from "./raw-columns.ts";
 
 /** The oldest server that is tested against has what we use: partition trees, jsonb, xid8-free upserts. */
@@ -48,7 +48,9 @@ export async function prepareTable(
         hint: `Set create = true, or run: ${createStatement(name, columns)}`,
       });
     }
-    await connection.script(createStatement(name, columns));
+    // IF NOT EXISTS alone fails where two processes create it at the same moment.
+    const lock = `SELECT pg_advisory_xact_lock(hashtext(${literal(`twg.create.${shownTable(name)}`)}))`;
+    await connection.script(["BEGIN", lock, createStatement(name, columns), "COMMIT"].join(";"));
     found = await look(connection, name);
   }
   if (found === null) throw new Failure("postgres.missing", "the table was created and is not there", { at });
