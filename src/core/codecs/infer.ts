@@ -16,8 +16,14 @@ const INTEGER = /^-?(0|[1-9]\d*)$/;
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d{1,3})?$/;
 const BOOLEAN = /^(true|false)$/i;
 const DATE = /^\d{4}-\d\d-\d\d$/;
-const TIMESTAMP = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d([.,](\d{1,9}))?)?( ?(?:Z|[+-]\d\d(:?\d\d)?))?$/;
-const TIME = /^\d\d:\d\d(:\d\d(\.\d{1,6})?)?$/;
+const CLOCK = String.raw`(?:[01]\d|2[0-3]):[0-5]\d`;
+const OFFSET = String.raw`(?:Z|[+-](?:0\d|1[0-8])(?::?[0-5]\d)?)`;
+const TIMESTAMP = new RegExp(
+  String.raw`^(\d{4})-\d\d-\d\d[T ]${CLOCK}(?::[0-5]\d(?:[.,](\d{1,9}))?)?( ?${OFFSET})?$`,
+);
+const TIME = new RegExp(String.raw`^${CLOCK}(?::[0-5]\d(?:\.\d{1,6})?)?$`);
+/** Years that lie whole within the nanoseconds of 64 bits. */
+const NS_YEARS = [1678, 2261] as const;
 
 export function inferType(texts: readonly (string | null)[]): ColumnType {
   const values = texts.filter((t) => t !== null && t !== "") as string[];
@@ -34,9 +40,11 @@ export function temporalType(values: readonly string[]): ColumnType | null {
   if (values.every((v) => TIME.test(v))) return { id: "time64", unit: "us" };
   const stamps = values.map((v) => TIMESTAMP.exec(v));
   if (!stamps.every((m) => m !== null && isDay(m[0].slice(0, 10)))) return null;
-  const zoned = stamps.filter((m) => m![4] !== undefined).length;
+  const zoned = stamps.filter((m) => m![3] !== undefined).length;
   if (zoned !== 0 && zoned !== stamps.length) return null;
-  const nanos = stamps.some((m) => /[1-9]/.test((m![3] ?? "").slice(6)));
+  const nanos = stamps.some((m) => /[1-9]/.test((m![2] ?? "").slice(6)));
+  if (nanos && !stamps.every((m) => Number(m![1]) >= NS_YEARS[0] && Number(m![1]) <= NS_YEARS[1]))
+    return null;
   return { id: "timestamp", unit: nanos ? "ns" : "us", zone: zoned > 0 ? "UTC" : null };
 }
 
