@@ -8,7 +8,7 @@
  *     --json    one line of JSON at the end: {targets: [{target, file, bytes, sha256, natives, skipped}]}
  *
  * A target whose parts cannot be had here is skipped with a loud line; under --strict that is a failure.
- * What the results need of a host: docs/decisions/0003-static-linking.md and 0014-binaries.md.
+ * What the results need of a host: docs/decisions/0003-static-linking.md and 0012-binaries.md.
  */
 import {
   closeSync,

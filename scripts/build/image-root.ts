@@ -75,7 +75,7 @@ async function main(): Promise<void> {
   if (values.out === undefined) throw new Error("--out FOLDER is missing");
   const repo = resolve(import.meta.dir, "../..");
   const target = values.target === undefined ? hostTarget() : targetNamed(values.target);
-  if (target.libc !== "glibc") throw new Error("there is no image of musl: docs/decisions/0014-binaries.md");
+  if (target.libc !== "glibc") throw new Error("there is no image of musl: docs/decisions/0012-binaries.md");
   const outfile = join(repo, "dist", `twg-${target.name}`);
   const { sha256 } = await buildBinary({
     root: repo,

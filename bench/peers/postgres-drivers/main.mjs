@@ -1,5 +1,5 @@
 /**
- * What each driver makes of an error in COPY (docs/decisions/0013-postgres-client.md). Needs a server:
+ * What each driver makes of an error in COPY (docs/decisions/0011-postgres-client.md). Needs a server:
  *
  *   cd bench/peers/postgres-drivers && bun install && ../../../scripts/with-servers.sh --postgres bun main.mjs
  */

@@ -1,7 +1,7 @@
 /**
  * Reads the rest of a large answer straight into the memory where it belongs. The runtime's socket hands out a fresh
  * buffer for each piece, copied from its own: two copies and the page faults of new memory for every byte. Here the
- * kernel's copy is the only one (docs/decisions/0012-direct-reads.md has the figures).
+ * kernel's copy is the only one (docs/decisions/0009-direct-reads.md has the figures).
  *
  * Called from the socket's data callback on plain connections only: what the runtime read is consumed by then, so
  * the next bytes of the kernel are the next bytes of the stream. An end or an error is left for the runtime to find.

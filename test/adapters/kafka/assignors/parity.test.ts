@@ -3,7 +3,7 @@
  * through the classes of kafka-clients (Assignors.java) and through ours.
  *
  * Where members of a sticky group do not subscribe to the same topics, Kafka's search for a balance depends on the
- * order of its hash maps of partitions; there ours has to be as even (decision 0013). The same goes for `sticky` where
+ * order of its hash maps of partitions; there ours has to be as even (decision 0010). The same goes for `sticky` where
  * two members claim one partition: Kafka compares the generation of the one (user data) with a field of the other's
  * subscription that eager members do not set, so that whoever comes later in a hash map wins; ours lets the newer win.
  */
