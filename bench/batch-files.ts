@@ -25,7 +25,7 @@ c.execute(f"copy (select * from {f}('{sys.argv[1]}')) to '{sys.argv[2]}' (format
 `;
 const HASH = `
 import duckdb, sys
-print(duckdb.sql(f"select bit_xor(hash(id, customer, \\"at\\"::timestamp, amount, qty, paid, note, due, tag, quoted)) || '/' || count(*) from '{sys.argv[1]}'").fetchone()[0])
+print(duckdb.sql(f"select bit_xor(hash(id, customer, \\"at\\"::timestamp, amount, qty, paid, note, due, tag, quoted)) || '/' || count(*) from '{sys.argv[1]}'").fetchall()[0][0])
 `;
 
 async function* files(kind: "csv" | "ndjson", o: BenchOptions): AsyncGenerator<Figure> {

@@ -208,7 +208,7 @@ async function coverage(): Promise<Counts> {
 /** The tests and long runs that need servers, in a process of its own below scripts/with-servers.sh. */
 async function servedPhases(report: string): Promise<void> {
   const files = testFiles().filter((f) => SERVED.some((s) => f.startsWith(s)));
-  const counts = addCounts(await tests("served", files, 12 * MINUTE), await longRuns(true));
+  const counts = addCounts(await tests("served", files, 25 * MINUTE), await longRuns(true));
   writeFileSync(report, JSON.stringify(counts));
 }
 

@@ -50,7 +50,8 @@ export async function prepareTable(
     }
     // IF NOT EXISTS alone fails where two processes create it at the same moment.
     const lock = `SELECT pg_advisory_xact_lock(hashtext(${literal(`twg.create.${shownTable(name)}`)}))`;
-    await connection.script(["BEGIN", lock, createStatement(name, columns), "COMMIT"].join(";"));
+    // No BEGIN and COMMIT: one script is one transaction, or part of the caller's, who may want to roll it back.
+    await connection.script([lock, createStatement(name, columns)].join(";"));
     found = await look(connection, name);
   }
   if (found === null) throw new Failure("postgres.missing", "the table was created and is not there", { at });
