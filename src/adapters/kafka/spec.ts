@@ -6,9 +6,9 @@ import {
   formatBytes,
   hostPort,
   MIB,
-  pemText,
   secretString,
 } from "../../core/config/option-types.ts";
+import { certWithKey, clientTls } from "../../core/config/tls-options.ts";
 import { SASL_MECHANISMS } from "../../core/sasl/mechanism.ts";
 import { ASSIGNOR_NAMES } from "./assignors/table.ts";
 
@@ -42,38 +42,19 @@ const tls = z
       .default(true)
       .describe("Speak TLS with the brokers.")
       .meta({ why: "Writing the section means wanting it; false turns it off without deleting it." }),
-    ca: pemText()
-      .optional()
-      .describe("Certificates of the authorities that may have signed the brokers' certificates, PEM.")
-      .meta({
-        examples: [{ file: "/etc/twg/ca.crt" }],
-        why: "Without it: the authorities that the system trusts.",
-      }),
-    cert: pemText()
-      .optional()
-      .describe("Our certificate with its chain, PEM, for brokers that ask for one.")
-      .meta({ examples: [{ file: "/etc/twg/client.crt" }] }),
-    key: pemText()
-      .optional()
-      .describe("Private key of `cert`, PEM.")
-      .meta({ examples: [{ secret: "kafka-client-key" }] }),
-    server_name: z
-      .string()
-      .min(1)
-      .max(253)
-      .optional()
-      .describe("Name that the brokers' certificates must hold, where it is not the host that is dialled.")
-      .meta({ examples: ["kafka.internal"] }),
+    ...clientTls({
+      certificate: "the brokers' certificates",
+      peers: "brokers",
+      serverName: "Name that the brokers' certificates must hold, where it is not the host that is dialled.",
+      examples: {
+        ca: "/etc/twg/ca.crt",
+        cert: "/etc/twg/client.crt",
+        key: "kafka-client-key",
+        name: "kafka.internal",
+      },
+    }),
   })
-  .superRefine((o, ctx) => {
-    if ((o.cert === undefined) === (o.key === undefined)) return;
-    ctx.addIssue({
-      code: "custom",
-      path: [o.cert === undefined ? "cert" : "key"],
-      message: "`cert` and `key` go together",
-      params: { code: "config.conflict", allowed: "both `cert` and `key`, or neither" },
-    });
-  });
+  .superRefine(certWithKey);
 
 const sasl = z.strictObject({
   mechanism: z

@@ -8,6 +8,7 @@ import type { ObjectStore, StagedObject, Target } from "../../core/ports/object-
 import type { TableSink } from "../../core/ports/table-sink.ts";
 import type { Span } from "../../core/records/stream.ts";
 import type { TableBatch } from "../../core/types/table-batch.ts";
+import { setMetadata } from "./set-metadata.ts";
 
 export interface TableWriterParts {
   readonly store: ObjectStore;
@@ -123,7 +124,9 @@ export class ParquetTableWriter implements TableSink {
 
   async seal(spans: readonly Span[]): Promise<SetFiles> {
     if (this.#file !== null && this.#joined !== null && !this.#finished) {
-      this.#file.push(this.#joined.finish(this.#metadata(spans), `twg ${this.#o.version}`));
+      this.#file.push(
+        this.#joined.finish(setMetadata(this.#o, this.#id, null, spans), `twg ${this.#o.version}`),
+      );
       this.#finished = true;
     }
     const outputs = [this.#rejects, this.#file].filter((o) => o !== null);
@@ -137,17 +140,6 @@ export class ParquetTableWriter implements TableSink {
     await this.#file?.abort();
     await this.#rejects?.abort();
     this.open("");
-  }
-
-  #metadata(spans: readonly Span[]): readonly (readonly [string, string])[] {
-    const text = spans.map((s) => ({ stream: s.stream, from: String(s.from), next: String(s.next) }));
-    return [
-      ["twg.version", this.#o.version],
-      ["twg.pipeline", this.#o.pipeline],
-      ["twg.sink", this.#o.sink],
-      ["twg.intent", this.#id],
-      ["twg.spans", JSON.stringify(text)],
-    ];
   }
 }
 

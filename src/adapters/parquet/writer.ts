@@ -12,6 +12,7 @@ import type { ObjectStore, StagedObject, Target } from "../../core/ports/object-
 import type { RawBatch } from "../../core/records/raw-batch.ts";
 import type { Span } from "../../core/records/stream.ts";
 import type { Clock } from "../../core/time/clock.ts";
+import { setMetadata } from "./set-metadata.ts";
 import type { ParquetSinkOptions } from "./spec.ts";
 import { PathTemplate } from "./template.ts";
 
@@ -94,7 +95,7 @@ export class ParquetWriter implements RawWriter {
   }
 
   async seal(spans: readonly Span[]): Promise<SetFiles> {
-    const metadata = this.#metadata(spans);
+    const metadata = setMetadata(this.#o, this.#id ?? "", this.#files.size, spans);
     const targets: Target[] = [];
     for (const f of this.#files.values()) targets.push(await this.#sealFile(f, metadata));
     this.#files.clear();
@@ -151,18 +152,5 @@ export class ParquetWriter implements RawWriter {
     f.target = await f.staged.seal(f.file.rows);
     f.file.drop();
     return f.target;
-  }
-
-  /** All files of a set carry the set's spans: together they hold exactly those. */
-  #metadata(spans: readonly Span[]): readonly (readonly [string, string])[] {
-    const text = spans.map((s) => ({ stream: s.stream, from: String(s.from), next: String(s.next) }));
-    return [
-      ["twg.version", this.#o.version],
-      ["twg.pipeline", this.#o.pipeline],
-      ["twg.sink", this.#o.sink],
-      ["twg.intent", this.#id ?? ""],
-      ["twg.files", String(this.#files.size)],
-      ["twg.spans", JSON.stringify(text)],
-    ];
   }
 }

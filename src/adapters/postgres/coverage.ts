@@ -6,7 +6,7 @@
  * Every change is a transaction that is safe to repeat, so an answer that was lost costs nothing.
  */
 import { judgeOwners } from "../../core/coverage/judge.ts";
-import { passes } from "../../core/coverage/outage.ts";
+import { waitedOut } from "../../core/coverage/outage.ts";
 import type { Owner } from "../../core/coverage/state.ts";
 import { asFailure, Failure } from "../../core/failure/failure.ts";
 import type {
@@ -20,7 +20,6 @@ import type {
 } from "../../core/ports/coverage.ts";
 import type { HostIdentity } from "../../core/ports/host-identity.ts";
 import type { StreamKey } from "../../core/records/stream.ts";
-import { sleep } from "../../core/time/clock.ts";
 import { type ClientParts, PgConnection } from "./client.ts";
 import type { PostgresSettings } from "./settings.ts";
 import { beginStatements } from "./state/commit.ts";
@@ -58,9 +57,6 @@ export interface PostgresCoverageParts extends ClientParts {
   /** Told of an outage that a call is waiting out; null: it is over. */
   readonly trouble?: (failure: Failure | null) => void;
 }
-
-const RETRY_FIRST_MS = 100;
-const RETRY_LONGEST_MS = 5_000;
 
 export class PostgresCoverage implements StreamCoverage {
   readonly #o: PostgresCoverageOptions;
@@ -244,21 +240,10 @@ export class PostgresCoverage implements StreamCoverage {
     return turn;
   }
 
-  async #waitedOut<T>(fn: () => Promise<T>, passing: (f: Failure) => boolean = passes): Promise<T> {
-    let troubled = false;
-    for (let pause = RETRY_FIRST_MS; ; pause = Math.min(2 * pause, RETRY_LONGEST_MS)) {
-      try {
-        const value = await fn();
-        if (troubled) this.#p.trouble?.(null);
-        return value;
-      } catch (e) {
-        const failure = asFailure(e);
-        if (!passing(failure)) throw failure;
-        troubled = true;
-        this.#p.trouble?.(failure);
-        await sleep(this.#p.clock, pause, this.#life.signal);
-      }
-    }
+  #waitedOut<T>(fn: () => Promise<T>, passing?: (f: Failure) => boolean): Promise<T> {
+    const { clock } = this.#p;
+    const trouble = (f: Failure | null) => this.#p.trouble?.(f);
+    return waitedOut({ clock, closed: this.#life.signal, trouble }, fn, passing);
   }
 }
 

@@ -1,44 +1,26 @@
 /** `[[sink]] type = "postgres"`: every option of the Postgres sink, declared once. */
 import * as z from "zod";
-import { byteSize, durationMs, KIB, MIB, pemText, secretString } from "../../core/config/option-types.ts";
+import { byteSize, durationMs, KIB, MIB, secretString } from "../../core/config/option-types.ts";
+import { certWithKey, clientTls } from "../../core/config/tls-options.ts";
 import { DEFAULT_METADATA_PREFIX, METADATA_PREFIX_PATTERN } from "../../core/records/metadata-columns.ts";
 import { SSL_MODES } from "./settings.ts";
 import { nameProblem, parseTableName } from "./table/names.ts";
 
 const tls = z
   .strictObject({
-    ca: pemText()
-      .optional()
-      .describe("Certificates of the authorities that may have signed the server's certificate, PEM.")
-      .meta({
-        examples: [{ file: "/etc/twg/pg-ca.crt" }],
-        why: "Without it: the authorities that the system trusts.",
-      }),
-    cert: pemText()
-      .optional()
-      .describe("Our certificate with its chain, PEM, for servers that ask for one.")
-      .meta({ examples: [{ file: "/etc/twg/pg-client.crt" }] }),
-    key: pemText()
-      .optional()
-      .describe("Private key of `cert`, PEM.")
-      .meta({ examples: [{ secret: "pg-client-key" }] }),
-    server_name: z
-      .string()
-      .min(1)
-      .max(253)
-      .optional()
-      .describe("Name that the server's certificate must hold, where it is not the host of the url.")
-      .meta({ examples: ["db.internal"] }),
+    ...clientTls({
+      certificate: "the server's certificate",
+      peers: "servers",
+      serverName: "Name that the server's certificate must hold, where it is not the host of the url.",
+      examples: {
+        ca: "/etc/twg/pg-ca.crt",
+        cert: "/etc/twg/pg-client.crt",
+        key: "pg-client-key",
+        name: "db.internal",
+      },
+    }),
   })
-  .superRefine((o, ctx) => {
-    if ((o.cert === undefined) === (o.key === undefined)) return;
-    ctx.addIssue({
-      code: "custom",
-      path: [o.cert === undefined ? "cert" : "key"],
-      message: "`cert` and `key` go together",
-      params: { code: "config.conflict", allowed: "both `cert` and `key`, or neither" },
-    });
-  });
+  .superRefine(certWithKey);
 
 export const postgresSinkSpec = z.strictObject({
   url: secretString()

@@ -17,7 +17,7 @@ import type { HostIdentity } from "../ports/host-identity.ts";
 import type { ObjectStore } from "../ports/object-store.ts";
 import type { VersionedStore } from "../ports/versioned-store.ts";
 import type { StreamKey } from "../records/stream.ts";
-import { type Clock, sleep } from "../time/clock.ts";
+import type { Clock } from "../time/clock.ts";
 import { CasQueue } from "./cas-queue.ts";
 import {
   asOwner,
@@ -37,7 +37,7 @@ import {
 } from "./changes.ts";
 import { IndexSegments } from "./index-segments.ts";
 import { judgeOwners } from "./judge.ts";
-import { passes } from "./outage.ts";
+import { waitedOut } from "./outage.ts";
 import { normalRanges, type Ranges } from "./ranges.ts";
 import { type Hook, settleIntent } from "./settle.ts";
 import { Silence } from "./silence.ts";
@@ -70,10 +70,6 @@ export interface KeeperParts {
   /** Told of an outage that a claim is waiting out (null: it is over), and of an index that can't be tidied. */
   readonly trouble?: (failure: Failure | null) => void;
 }
-
-/** First and longest pause between two tries during an outage, ms. */
-const RETRY_FIRST_MS = 100;
-const RETRY_LONGEST_MS = 5_000;
 
 export class CoverageKeeper implements CoverageStore {
   readonly #o: KeeperOptions;
@@ -275,24 +271,9 @@ export class CoverageKeeper implements CoverageStore {
     }
   }
 
-  /**
-   * For calls in whose middle the caller can do nothing but try again: waits an outage out until it ends or the
-   * store is closed. What is repeated is safe to repeat.
-   */
-  async #waitedOut<T>(fn: () => Promise<T>): Promise<T> {
-    let troubled = false;
-    for (let pause = RETRY_FIRST_MS; ; pause = Math.min(2 * pause, RETRY_LONGEST_MS)) {
-      try {
-        const value = await fn();
-        if (troubled) this.#p.trouble?.(null);
-        return value;
-      } catch (e) {
-        const failure = asFailure(e);
-        if (!passes(failure)) throw failure;
-        troubled = true;
-        this.#p.trouble?.(failure);
-        await sleep(this.#p.clock, pause, this.#life.signal);
-      }
-    }
+  #waitedOut<T>(fn: () => Promise<T>): Promise<T> {
+    const { clock } = this.#p;
+    const trouble = (f: Failure | null) => this.#p.trouble?.(f);
+    return waitedOut({ clock, closed: this.#life.signal, trouble }, fn);
   }
 }

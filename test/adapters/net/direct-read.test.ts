@@ -4,29 +4,18 @@
  * socket; the receiver asks for them by `space`, and counts what came which way.
  */
 import { afterAll, describe, expect, test } from "bun:test";
-import { createServer, type Socket } from "node:net";
+import type { Socket } from "node:net";
 import { createNet } from "../../../src/adapters/net/net.ts";
 import { systemClock } from "../../../src/adapters/system/clock.ts";
 import type { Connection, ConnectionEvents } from "../../../src/core/ports/net.ts";
+import { listen } from "./server.ts";
 
 const closers: (() => void)[] = [];
 afterAll(() => {
   for (const close of closers) close();
 });
 
-function serve(onSocket: (socket: Socket) => void): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer((socket) => {
-      socket.on("error", () => {});
-      onSocket(socket);
-    });
-    closers.push(() => server.close());
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      resolve(typeof address === "object" && address !== null ? address.port : 0);
-    });
-  });
-}
+const serve = (onSocket: (socket: Socket) => void) => listen(closers, onSocket);
 
 /** Byte i of the stream; 251 is prime to every size below. */
 const at = (i: number) => (i * 7 + (i >> 8)) % 251;

@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { createServer, type Server, type Socket } from "node:net";
+import type { Socket } from "node:net";
 import { createNet, type Resolve, systemResolve } from "../../../src/adapters/net/net.ts";
 import { netFailure } from "../../../src/adapters/net/net-failure.ts";
 import { systemClock } from "../../../src/adapters/system/clock.ts";
 import { asFailure, type Failure } from "../../../src/core/failure/failure.ts";
 import type { Connection, ConnectionEvents, TlsOptions } from "../../../src/core/ports/net.ts";
 import { type Certificates, makeCertificates } from "./certificates.ts";
+import { listen } from "./server.ts";
 
 const net = createNet(systemClock);
 const quiet: ConnectionEvents = { data: () => {}, close: () => {} };
@@ -19,20 +20,7 @@ afterAll(() => {
   for (const close of closers) close();
 });
 
-/** A plain TCP server on a free port. */
-function listen(onSocket: (socket: Socket) => void): Promise<number> {
-  return new Promise((resolve) => {
-    const server: Server = createServer((socket) => {
-      socket.on("error", () => {});
-      onSocket(socket);
-    });
-    closers.push(() => server.close());
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      resolve(typeof address === "object" && address !== null ? address.port : 0);
-    });
-  });
-}
+const serve = (onSocket: (socket: Socket) => void) => listen(closers, onSocket);
 
 /** A TLS server that echoes; `seen` gets what arrives. */
 function listenTls(tls: Bun.TLSOptions, seen: string[] = []): number {
@@ -97,7 +85,7 @@ async function echo(d: Dialled): Promise<string | Failure | null> {
 
 describe("plain TCP", () => {
   test("bytes go both ways, by address and by name", async () => {
-    const port = await listen((s) => s.pipe(s));
+    const port = await serve((s) => s.pipe(s));
     expect(await echo({ port })).toBe("hello");
     expect(await echo({ port, host: "localhost" })).toBe("hello");
   });
@@ -111,7 +99,7 @@ describe("plain TCP", () => {
     const all = new Promise<void>((resolve) => {
       done = resolve;
     });
-    const port = await listen((s) => {
+    const port = await serve((s) => {
       s.pause();
       s.once("error", () => {});
       s.on("data", (chunk) => {
@@ -136,7 +124,7 @@ describe("plain TCP", () => {
   });
 
   test("paused, nothing arrives until resumed", async () => {
-    const port = await listen((s) => s.on("data", () => s.write("answer")));
+    const port = await serve((s) => s.on("data", () => s.write("answer")));
     const heard: string[] = [];
     let arrived: () => void = () => {};
     const first = new Promise<void>((resolve) => {
@@ -153,7 +141,7 @@ describe("plain TCP", () => {
     connection.pause();
     connection.write(Buffer.from("?"));
     // Another round trip on a second connection: the first one's answer had the time to arrive.
-    await echo({ port: await listen((s) => s.pipe(s)) });
+    await echo({ port: await serve((s) => s.pipe(s)) });
     expect(heard).toEqual([]);
     connection.resume();
     await first;
@@ -162,7 +150,7 @@ describe("plain TCP", () => {
   });
 
   test("the peer's close in order is told once, without an error", async () => {
-    const port = await listen((s) => s.end());
+    const port = await serve((s) => s.end());
     const closes: (Error | null)[] = [];
     await new Promise<void>((resolve) => {
       void dial({
@@ -180,7 +168,7 @@ describe("plain TCP", () => {
   });
 
   test("nothing listens: net.refused names the address", async () => {
-    const port = await listen(() => {});
+    const port = await serve(() => {});
     closers.pop()!();
     const f = await failure({ port });
     expect({ code: f.code, at: f.at, kind: f.kind, retry: f.retry }).toEqual({
@@ -199,7 +187,7 @@ describe("plain TCP", () => {
 
   // 127.0.0.2 is loopback too, and nothing listens there: the first address fails, the second answers.
   test("all addresses of a name are tried", async () => {
-    const port = await listen((s) => s.pipe(s));
+    const port = await serve((s) => s.pipe(s));
     const resolve: Resolve = async () => ["127.0.0.2", "127.0.0.1"];
     expect(await echo({ port, host: "two.test", resolve })).toBe("hello");
   });
@@ -278,18 +266,18 @@ describe("TLS", () => {
   });
 
   test("plain text on the port: told apart by whether it answers or hangs up", async () => {
-    const talks = await listen((s) => s.once("data", () => s.write("HTTP/1.1 400 Bad Request\r\n\r\n")));
+    const talks = await serve((s) => s.once("data", () => s.write("HTTP/1.1 400 Bad Request\r\n\r\n")));
     const f = await failure({ port: talks, tls: tls() });
     expect(f.code).toBe("net.tls_handshake");
     expect(f.hint).toContain("plain text");
-    const hangsUp = await listen((s) => s.once("data", () => s.end()));
+    const hangsUp = await serve((s) => s.once("data", () => s.end()));
     const g = await failure({ port: hangsUp, tls: tls() });
     expect({ code: g.code, retry: g.retry }).toEqual({ code: "net.closed", retry: true });
     expect(g.hint).toContain("plain text");
   });
 
   test("a server that stays silent ends in the time-out, or with the caller", async () => {
-    const port = await listen(() => {});
+    const port = await serve(() => {});
     const f = await failure({ port, tls: tls(), timeoutMs: 30 });
     expect(f.code).toBe("net.timeout");
     expect(f.message).toContain("TLS handshake");
@@ -306,7 +294,7 @@ describe("TLS", () => {
       const first = new Promise<string>((resolve) => {
         got = resolve;
       });
-      const port = await listen((s) =>
+      const port = await serve((s) =>
         s.once("data", (b) => {
           got(b.toString("latin1"));
           s.end();
