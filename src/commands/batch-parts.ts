@@ -18,7 +18,6 @@ import type { Observer } from "../core/ports/observer.ts";
 import type { BatchConfig } from "./batch-config.ts";
 import type { BatchLaneInit, CutterInit } from "./batch-lane.ts";
 import type { BatchPlan } from "./batch-plan.ts";
-import type { ResolvedConfig } from "./config-file.ts";
 import type { ParquetLaneSink } from "./lane-config.ts";
 import { parquetParts } from "./parquet-parts.ts";
 import { HEARTBEAT_MS, type PointHook } from "./sink-parts.ts";
@@ -46,7 +45,7 @@ export function buildBatch(
   const instance = randomBytes(8).toString("hex");
   const lanes = lanesOfBatch(config);
   const { source, sink } = config;
-  const parts = parquetParts(config as unknown as ResolvedConfig, sink, { instance, observer, hook });
+  const parts = parquetParts(config, sink, { instance, shared: false, observer, hook });
   const table = { schema: plan.schema, metadata: source.metadata, prefix: sink.metadata_prefix };
   const engineBytes = Math.max(ENGINE_LEAST, ENGINE_GROUPS * sink.row_group_bytes);
   const laneInit = (lane: number): BatchLaneInit => ({

@@ -6,18 +6,18 @@ import { Committer } from "../core/delivery/committer.ts";
 import { toWire } from "../core/failure/failure.ts";
 import type { ResolvedConfig, SinkOf } from "./config-file.ts";
 import { objectSinkStores } from "./object-stores.ts";
-import { isShared, LEASE_MS, type SinkContext, type SinkParts } from "./sink-parts.ts";
+import { LEASE_MS, type SinkContext, type SinkParts } from "./sink-parts.ts";
 import { VERSION } from "./version.ts";
 
 export function parquetParts(
-  { pipeline, source }: ResolvedConfig,
+  { pipeline }: Pick<ResolvedConfig, "pipeline">,
   sink: SinkOf<"parquet">,
-  { instance, observer, hook }: SinkContext,
+  { instance, shared, observer, hook }: SinkContext,
 ): SinkParts {
   const stores = objectSinkStores(pipeline.name, sink, instance, hook);
   const hooked = hook === null ? {} : { hook };
   const coverage = new CoverageKeeper(
-    { instance, leaseMs: LEASE_MS, minIntervalMs: stores.intervalMs, shared: isShared(source) },
+    { instance, leaseMs: LEASE_MS, minIntervalMs: stores.intervalMs, shared },
     {
       versions: stores.versions,
       objects: stores.objects,

@@ -11,7 +11,7 @@ import { systemSaslCrypto } from "../adapters/system/sasl-crypto.ts";
 import { CoveredCommitter } from "../core/delivery/covered-committer.ts";
 import { Failure, toWire } from "../core/failure/failure.ts";
 import type { ResolvedConfig, SinkOf } from "./config-file.ts";
-import { isShared, LEASE_MS, type SinkContext, type SinkParts } from "./sink-parts.ts";
+import { LEASE_MS, type SinkContext, type SinkParts } from "./sink-parts.ts";
 
 export const postgresClientParts = {
   net: createNet(systemClock),
@@ -34,12 +34,12 @@ export function tableOf(sink: SinkOf<"postgres">): TableName {
 export function postgresParts(
   config: ResolvedConfig,
   sink: SinkOf<"postgres">,
-  { instance, observer }: SinkContext,
+  { instance, shared, observer }: SinkContext,
 ): SinkParts {
   const { pipeline } = config;
   const settings = settingsOf(config, sink);
   const table = tableOf(sink);
-  const shared = {
+  const place = {
     settings,
     stateSchema: sink.state_schema,
     pipeline: pipeline.name,
@@ -47,7 +47,7 @@ export function postgresParts(
     lockTimeoutMs: sink.lock_timeout_ms,
   };
   const coverage = new PostgresCoverage(
-    { ...shared, instance, leaseMs: LEASE_MS, shared: isShared(config.source) },
+    { ...place, instance, leaseMs: LEASE_MS, shared },
     {
       ...postgresClientParts,
       host: linuxIdentity(),
@@ -67,7 +67,7 @@ export function postgresParts(
       rollBytes: sink.commit_bytes,
       rollIntervalMs: sink.commit_interval_ms,
       writer: {
-        ...shared,
+        ...place,
         table,
         prefix: sink.metadata_prefix,
         commitBytes: sink.commit_bytes,

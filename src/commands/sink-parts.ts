@@ -21,6 +21,8 @@ export type PointHook = (point: string) => void | Promise<void>;
 export interface SinkContext {
   /** Part of set ids, which must be unique for ever. */
   readonly instance: string;
+  /** Of `isShared`. */
+  readonly shared: boolean;
   readonly observer: Observer;
   readonly hook: PointHook | null;
 }

@@ -21,7 +21,7 @@ import type { ResolvedConfig } from "./config-file.ts";
 import type { LaneConfig, LaneSink } from "./lane-config.ts";
 import { parquetParts } from "./parquet-parts.ts";
 import { postgresParts } from "./postgres-parts.ts";
-import { HEARTBEAT_MS, type PointHook, type SinkContext, type SinkParts } from "./sink-parts.ts";
+import { HEARTBEAT_MS, isShared, type PointHook, type SinkContext, type SinkParts } from "./sink-parts.ts";
 import { VERSION } from "./version.ts";
 
 /** Above the largest batch that a broker takes with any sane setting. */
@@ -55,7 +55,7 @@ export function buildStream(
 ): StreamParts {
   const { pipeline, source: from } = config;
   const instance = randomBytes(8).toString("hex");
-  const sink = sinkParts(config, { instance, observer, hook });
+  const sink = sinkParts(config, { instance, shared: isShared(from), observer, hook });
   const lanes = lanesOf(config);
   let spawned = 0;
   const hooked = hook === null ? {} : { hook };

@@ -43,6 +43,7 @@ coverage_interval_ms = 50
         const hook = (point: string) => void points.push(point);
         const parts = parquetParts(config, sink as never, {
           instance,
+          shared: false,
           observer: { emit: (e) => events.push(e) },
           hook,
         });
