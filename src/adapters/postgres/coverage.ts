@@ -20,6 +20,7 @@ import type {
 } from "../../core/ports/coverage.ts";
 import type { HostIdentity } from "../../core/ports/host-identity.ts";
 import type { StreamKey } from "../../core/records/stream.ts";
+import { sleep } from "../../core/time/clock.ts";
 import { type ClientParts, PgConnection } from "./client.ts";
 import type { PostgresSettings } from "./settings.ts";
 import { beginStatements } from "./state/commit.ts";
@@ -241,9 +242,9 @@ export class PostgresCoverage implements StreamCoverage {
   }
 
   #waitedOut<T>(fn: () => Promise<T>, passing?: (f: Failure) => boolean): Promise<T> {
-    const { clock } = this.#p;
+    const pause = (ms: number) => sleep(this.#p.clock, ms, this.#life.signal);
     const trouble = (f: Failure | null) => this.#p.trouble?.(f);
-    return waitedOut({ clock, closed: this.#life.signal, trouble }, fn, passing);
+    return waitedOut({ pause, trouble }, fn, passing);
   }
 }
 

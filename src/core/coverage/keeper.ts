@@ -17,7 +17,7 @@ import type { HostIdentity } from "../ports/host-identity.ts";
 import type { ObjectStore } from "../ports/object-store.ts";
 import type { VersionedStore } from "../ports/versioned-store.ts";
 import type { StreamKey } from "../records/stream.ts";
-import type { Clock } from "../time/clock.ts";
+import { type Clock, sleep } from "../time/clock.ts";
 import { CasQueue } from "./cas-queue.ts";
 import {
   asOwner,
@@ -272,8 +272,8 @@ export class CoverageKeeper implements CoverageStore {
   }
 
   #waitedOut<T>(fn: () => Promise<T>): Promise<T> {
-    const { clock } = this.#p;
+    const pause = (ms: number) => sleep(this.#p.clock, ms, this.#life.signal);
     const trouble = (f: Failure | null) => this.#p.trouble?.(f);
-    return waitedOut({ clock, closed: this.#life.signal, trouble }, fn);
+    return waitedOut({ pause, trouble }, fn);
   }
 }

@@ -1,6 +1,5 @@
 /** Which failures are waited out, with everything kept, once the work has begun, and how. */
 import { asFailure, type Failure } from "../failure/failure.ts";
-import { type Clock, sleep } from "../time/clock.ts";
 
 /** First and longest pause between two tries during an outage, ms. */
 const RETRY_FIRST_MS = 100;
@@ -18,28 +17,32 @@ export function passes(failure: Failure): boolean {
   ) {
     return false;
   }
+  return isOutage(failure);
+}
+
+/** An outage, or something around us, whoever says so. */
+export function isOutage(failure: Failure): boolean {
   return failure.retry || failure.kind === "environment";
 }
 
 export interface Outage {
-  readonly clock: Clock;
-  /** Ends the wait: whoever waits is closed. */
-  readonly closed: AbortSignal;
+  /** Resolves after so many ms; what it rejects with ends the wait, since whoever waits is closed. */
+  readonly pause: (ms: number) => Promise<void>;
   /** Told of each failure that is waited out; null: it is over. */
   readonly trouble: (failure: Failure | null) => void;
 }
 
 /**
  * For calls in whose middle the caller can do nothing but try again: waits an outage out until it ends or the
- * store is closed. What is repeated must be safe to repeat. A failure that is not `passing` is thrown.
+ * pause is refused. What is repeated must be safe to repeat. A failure that is not `passing` is thrown.
  */
 export async function waitedOut<T>(
-  { clock, closed, trouble }: Outage,
+  { pause, trouble }: Outage,
   fn: () => Promise<T>,
   passing: (failure: Failure) => boolean = passes,
 ): Promise<T> {
   let troubled = false;
-  for (let pause = RETRY_FIRST_MS; ; pause = Math.min(2 * pause, RETRY_LONGEST_MS)) {
+  for (let ms = RETRY_FIRST_MS; ; ms = Math.min(2 * ms, RETRY_LONGEST_MS)) {
     try {
       const value = await fn();
       if (troubled) trouble(null);
@@ -49,7 +52,7 @@ export async function waitedOut<T>(
       if (!passing(failure)) throw failure;
       troubled = true;
       trouble(failure);
-      await sleep(clock, pause, closed);
+      await pause(ms);
     }
   }
 }

@@ -2,7 +2,7 @@
  * Brings sealed sets to their end: intent, publish, cover, in this order, each after the one before is durable.
  * One round is under way at a time; sets that come meanwhile go together in the next. An outage is waited out.
  */
-import { passes } from "../coverage/outage.ts";
+import { waitedOut } from "../coverage/outage.ts";
 import { settleIntent } from "../coverage/settle.ts";
 import { asFailure, Failure } from "../failure/failure.ts";
 import type { Authority, CoverageStore, IntendResult, Intent } from "../ports/coverage.ts";
@@ -51,10 +51,6 @@ interface Work {
   readonly intent: Intent;
   readonly submittedAt: number;
 }
-
-/** First and longest pause between two tries during an outage, ms. */
-const RETRY_FIRST_MS = 100;
-const RETRY_LONGEST_MS = 5_000;
 
 export class Committer implements SetCommitter {
   readonly #p: CommitterParts;
@@ -179,21 +175,13 @@ export class Committer implements SetCommitter {
   }
 
   async #retrying<T>(fn: () => Promise<T>): Promise<T> {
-    let troubled = false;
-    for (let pause = RETRY_FIRST_MS; ; pause = Math.min(2 * pause, RETRY_LONGEST_MS)) {
-      this.#life.signal.throwIfAborted();
-      try {
-        const value = await fn();
-        if (troubled) this.#p.listener.trouble(null);
-        return value;
-      } catch (e) {
-        const failure = asFailure(e);
-        if (!passes(failure)) throw failure;
-        troubled = true;
-        this.#p.listener.trouble(failure);
-        await sleep(this.#p.clock, pause, this.#life.signal);
-      }
-    }
+    const { signal } = this.#life;
+    signal.throwIfAborted();
+    const pause = async (ms: number) => {
+      await sleep(this.#p.clock, ms, signal);
+      signal.throwIfAborted();
+    };
+    return waitedOut({ pause, trouble: (f) => this.#p.listener.trouble(f) }, fn);
   }
 }
 

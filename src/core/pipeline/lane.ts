@@ -5,6 +5,7 @@
  * What a set of files claims is exactly what was emitted by the decoder and written: `expected` moves per
  * emitted batch, never per frame, so bytes that cannot be read leave the claim at the last good record.
  */
+import { isOutage, waitedOut } from "../coverage/outage.ts";
 import { asFailure, Failure, toWire } from "../failure/failure.ts";
 import type { Authority } from "../ports/coverage.ts";
 import type { FromLane, LaneStream, SealedSet, ToLane } from "../ports/lane.ts";
@@ -14,10 +15,6 @@ import type { RawBatch } from "../records/raw-batch.ts";
 import { type Span, type StreamKey, streamKey } from "../records/stream.ts";
 import type { Clock, Timer } from "../time/clock.ts";
 import { cutAround, SpanSet } from "./span-set.ts";
-
-/** First and longest pause between two tries of a failing sink, ms. */
-const RETRY_FIRST_MS = 100;
-const RETRY_LONGEST_MS = 5_000;
 
 export interface LaneOptions {
   readonly lane: number;
@@ -294,21 +291,18 @@ export class Lane {
    * memory cannot grow meanwhile, since the lane reads no further bundle and the budget stays taken.
    */
   async #retrying<T>(fn: () => Promise<T>): Promise<T> {
-    let troubled = false;
-    for (let pause = RETRY_FIRST_MS; ; pause = Math.min(pause * 2, RETRY_LONGEST_MS)) {
-      if (this.#interrupted) throw INTERRUPTED;
-      try {
-        const value = await fn();
-        if (troubled) this.#o.post({ t: "sink", failure: null });
-        return value;
-      } catch (e) {
-        const failure = asFailure(e);
-        if (!failure.retry && failure.kind !== "environment") throw failure;
-        troubled = true;
-        this.#o.post({ t: "sink", failure: toWire(failure) });
-        await this.#pause(pause);
-      }
-    }
+    this.#unlessStopped();
+    const pause = async (ms: number) => {
+      await this.#pause(ms);
+      this.#unlessStopped();
+    };
+    const trouble = (f: Failure | null) =>
+      this.#o.post({ t: "sink", failure: f === null ? null : toWire(f) });
+    return waitedOut({ pause, trouble }, fn, isOutage);
+  }
+
+  #unlessStopped(): void {
+    if (this.#interrupted) throw INTERRUPTED;
   }
 
   #pause(ms: number): Promise<void> {

@@ -3,7 +3,7 @@
  * only between two pieces, so a span stands for whole pieces.
  */
 import type { PieceDecoder, Reject } from "../codecs/rows.ts";
-import { passes } from "../coverage/outage.ts";
+import { waitedOut } from "../coverage/outage.ts";
 import { type Ranges, subtractRanges } from "../coverage/ranges.ts";
 import { asFailure, Failure, toWire } from "../failure/failure.ts";
 import type {
@@ -57,8 +57,6 @@ interface OpenFile {
 /** More rows than this make no better row group. */
 const GROUP_ROWS = 1 << 20;
 const SAMPLES = 5;
-const RETRY_FIRST_MS = 100;
-const RETRY_LONGEST_MS = 5_000;
 
 export class RowLane {
   readonly #o: RowLaneOptions;
@@ -232,21 +230,10 @@ export class RowLane {
   }
 
   /** An outage of the sink is waited out with everything kept; what does not pass ends the job. */
-  async #retrying<T>(fn: () => Promise<T>): Promise<T> {
-    let troubled = false;
-    for (let pause = RETRY_FIRST_MS; ; pause = Math.min(2 * pause, RETRY_LONGEST_MS)) {
-      try {
-        const value = await fn();
-        if (troubled) this.#p.post({ t: "sink", failure: null });
-        return value;
-      } catch (e) {
-        const failure = asFailure(e);
-        if (!passes(failure)) throw failure;
-        troubled = true;
-        this.#p.post({ t: "sink", failure: toWire(failure) });
-        await sleep(this.#p.clock, pause);
-      }
-    }
+  #retrying<T>(fn: () => Promise<T>): Promise<T> {
+    const trouble = (f: Failure | null) =>
+      this.#p.post({ t: "sink", failure: f === null ? null : toWire(f) });
+    return waitedOut({ pause: (ms) => sleep(this.#p.clock, ms), trouble }, fn);
   }
 }
 
