@@ -67,6 +67,22 @@ for (const [name, server] of EACH_SERVER) {
       }
     }
 
+    for (const fault of faultsOf("Put")) {
+      test(`Put without a condition: ${nameOf(fault)}: written, and written again over itself`, async () => {
+        const prefix = freshPrefix();
+        const outside = new Outside(server, prefix);
+        const to = { ...server, endpoint: proxy.endpoint };
+        const objects = new S3Objects(requestsTo(connectionTo(to, prefix, { requestTimeoutMs: 5_000 })));
+        for (const content of ["one", "two"]) {
+          once("Put", fault, 2);
+          await objects.put("k", bytes(content));
+          proxy.decide = () => ({ t: "pass" });
+          expect(text(await outside.read("k"))).toBe(content);
+        }
+        outside.close();
+      });
+    }
+
     test("a gateway that shows neither upload nor object for a while is not believed", async () => {
       const prefix = freshPrefix();
       const store = storeAt(prefix, "a", 10_000);

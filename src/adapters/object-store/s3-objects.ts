@@ -68,8 +68,11 @@ export class S3Objects implements ConditionalObjects {
 
   async put(key: string, content: Uint8Array): Promise<void> {
     const input = { ...this.#input(key), ...this.#content(content) };
-    await this.#r.repeated("write", key, ({ sdk, client }, abortSignal) =>
-      client.send(new sdk.PutObjectCommand(input), { abortSignal }),
+    await this.#r.repeated(
+      "write",
+      key,
+      ({ sdk, client }, abortSignal) => client.send(new sdk.PutObjectCommand(input), { abortSignal }),
+      { unconditional: true },
     );
   }
 

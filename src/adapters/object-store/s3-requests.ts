@@ -7,7 +7,7 @@ import type { Chance } from "../../core/time/chance.ts";
 import { type Clock, sleep } from "../../core/time/clock.ts";
 import { openS3, type S3Session } from "./s3-client.ts";
 import type { S3Connection } from "./s3-connection.ts";
-import { s3Failure, s3Fault } from "./s3-failure.ts";
+import { type S3Kind, s3Failure, s3Fault } from "./s3-failure.ts";
 
 export interface S3Parts {
   readonly clock: Clock;
@@ -18,6 +18,7 @@ export interface S3Parts {
 const ATTEMPTS = 4;
 const PAUSE_FIRST_MS = 100;
 const PAUSE_LONGEST_MS = 2_000;
+const REPEATED: readonly S3Kind[] = ["busy", "cut", "conflict", "skewed"];
 /** After an abort the handler may still be busy with the socket; it is not waited for longer than this. */
 const ABORT_GRACE_MS = 1_000;
 
@@ -26,6 +27,8 @@ export interface RepeatOptions {
   readonly unsure?: () => void;
   /** Ends the request and its repetitions. */
   readonly life?: AbortSignal;
+  /** The request carries no condition, so an answer that one failed is not about it: sent again. */
+  readonly unconditional?: boolean;
 }
 
 type Call<T> = (session: S3Session, signal: AbortSignal) => Promise<T>;
@@ -81,7 +84,8 @@ export class S3Requests {
         if (life?.aborted === true) throw new Failure("internal.cancelled", "the request was given up");
         const fault = s3Fault(e);
         if (!fault.noEffect) unsure?.();
-        const again = ["busy", "cut", "conflict", "skewed"].includes(fault.kind);
+        const again =
+          REPEATED.includes(fault.kind) || (fault.kind === "refused" && options.unconditional === true);
         if (!again || attempt === ATTEMPTS) throw s3Failure(e, doing, this.place(key));
         await this.pause(attempt, life);
       }
