@@ -358,11 +358,14 @@ describe("Produce and friends", () => {
     expect(cluster.topic("new").partitions.length).toBe(6);
   });
 
-  test("producers get ids, transactional ones are turned away", () => {
+  test("producers get ids, and a transactional id raises its epoch", () => {
     const { client } = world();
     expect(client.ask("InitProducerId", 4, { transactionalId: null }).producerId).toBe(1000n);
     expect(client.ask("InitProducerId", 4, { transactionalId: null }).producerId).toBe(1001n);
-    expect(client.ask("InitProducerId", 4, { transactionalId: "x" }).errorCode).toBe(ERROR.INVALID_REQUEST);
+    const first = client.ask("InitProducerId", 4, { transactionalId: "x" });
+    const second = client.ask("InitProducerId", 4, { transactionalId: "x" });
+    expect([first.producerId, first.producerEpoch]).toEqual([1002n, 0]);
+    expect([second.producerId, second.producerEpoch]).toEqual([1002n, 1]);
   });
 });
 

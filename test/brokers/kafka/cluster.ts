@@ -3,8 +3,8 @@
  * through `connection.ts`, over sockets (`sockets.ts`) or in memory (`memory-net.ts`), and is deterministic: time comes
  * in as a port, ids are counted.
  *
- * It does not do: transactions over the wire, quotas, followers' fetches (KIP-392), ACLs, exact
- * offsets by timestamp (it answers with the batch), deduplication of idempotent producers.
+ * It does not do: the second transaction protocol (KIP-890), quotas, followers' fetches (KIP-392), ACLs, exact
+ * offsets by timestamp (it answers with the batch).
  */
 import type { ApiName, DecodedRequest } from "../../../src/adapters/kafka/wire/protocol.ts";
 import { decodeUuid, encodeUuid, ZERO_UUID } from "../../../src/adapters/kafka/wire/uuid.ts";
@@ -13,9 +13,11 @@ import { FetchSessions } from "./fetch-sessions.ts";
 import { ClassicGroup } from "./group-classic.ts";
 import { ConsumerGroup } from "./group-consumer.ts";
 import { PartitionLog } from "./partition-log.ts";
+import { ProducerStates } from "./producer-states.ts";
 import { PROFILES, type Profile, type ProfileName } from "./profiles.ts";
 import type { SaslServer } from "./sasl-server.ts";
 import { Script } from "./script.ts";
+import { Transactions } from "./transactions.ts";
 
 export interface Partition {
   readonly index: number;
@@ -24,6 +26,7 @@ export interface Partition {
   leaderEpoch: number;
   readonly replicas: readonly number[];
   log: PartitionLog;
+  readonly producers: ProducerStates;
   /** Errors that requests about this partition meet, the oldest first. */
   faults: { readonly api: ApiName | null; readonly code: number; times: number }[];
 }
@@ -32,6 +35,8 @@ export interface Topic {
   readonly name: string;
   readonly id: string;
   readonly partitions: Partition[];
+  /** Settings that DescribeConfigs tells. */
+  readonly configs: Map<string, string>;
   /** Requests meet this error instead of the topic (say, TOPIC_AUTHORIZATION_FAILED). 0: none. */
   error: number;
 }
@@ -111,6 +116,9 @@ export class FakeCluster {
   readonly onBroker: ((broker: Broker) => void)[] = [];
   autoCreateTopics = false;
   nextProducerId = 1000n;
+  readonly transactions = new Transactions();
+  /** As message.max.bytes. */
+  maxBatchBytes = 1_048_588;
   #topicCount = 0;
   #connectionCount = 0;
   readonly #traceLimit: number;
@@ -176,7 +184,7 @@ export class FakeCluster {
 
   createTopic(name: string, options: TopicOptions = {}): Topic {
     const id = this.#newTopicId();
-    const topic: Topic = { name, id, partitions: [], error: 0 };
+    const topic: Topic = { name, id, partitions: [], configs: new Map(), error: 0 };
     this.topics.set(name, topic);
     for (let i = 0; i < (options.partitions ?? 1); i++) this.#addPartition(topic, options);
     this.changed();
@@ -197,7 +205,8 @@ export class FakeCluster {
     const log = new PartitionLog(options.start ?? 0n);
     const leaderEpoch = options.epoch ?? 0;
     log.beginEpoch(leaderEpoch);
-    topic.partitions.push({ index, leader: replicas[0]!, leaderEpoch, replicas, log, faults: [] });
+    const producers = new ProducerStates();
+    topic.partitions.push({ index, leader: replicas[0]!, leaderEpoch, replicas, log, producers, faults: [] });
   }
 
   addPartitions(name: string, count: number): void {

@@ -34,6 +34,9 @@ export function topLevelError(request: DecodedRequest, code: number): Draft<Resp
     case "Metadata":
     case "ApiVersions":
     case "InitProducerId":
+    case "AddOffsetsToTxn":
+    case "EndTxn":
+    case "ListGroups":
     case "SaslHandshake":
     case "SaslAuthenticate":
       return { errorCode: code };

@@ -37,6 +37,12 @@ const V4: Profile["versions"] = {
   InitProducerId: [0, 5],
   OffsetForLeaderEpoch: [2, 4],
   SaslAuthenticate: [0, 2],
+  AddOffsetsToTxn: [0, 4],
+  AddPartitionsToTxn: [0, 5],
+  DescribeConfigs: [1, 4],
+  EndTxn: [0, 5],
+  ListGroups: [0, 5],
+  TxnOffsetCommit: [0, 5],
 };
 
 const V3_9: Profile["versions"] = {
@@ -50,6 +56,9 @@ const V3_9: Profile["versions"] = {
   CreateTopics: [0, 7],
   OffsetForLeaderEpoch: [0, 4],
   ConsumerGroupHeartbeat: [0, 0],
+  DescribeConfigs: [0, 4],
+  EndTxn: [0, 4],
+  TxnOffsetCommit: [0, 4],
 };
 
 const { ConsumerGroupHeartbeat: _, ...BEFORE_KIP_848 } = V3_9;
@@ -67,6 +76,11 @@ const V2_8: Profile["versions"] = {
   FindCoordinator: [0, 3],
   ApiVersions: [0, 3],
   InitProducerId: [0, 4],
+  AddOffsetsToTxn: [0, 3],
+  AddPartitionsToTxn: [0, 3],
+  EndTxn: [0, 3],
+  ListGroups: [0, 4],
+  TxnOffsetCommit: [0, 3],
 };
 
 /** No fetch sessions, no leader epochs, no flexible versions. */
@@ -88,6 +102,12 @@ const V1_0: Profile["versions"] = {
   InitProducerId: [0, 0],
   OffsetForLeaderEpoch: [0, 0],
   SaslAuthenticate: [0, 0],
+  AddOffsetsToTxn: [0, 0],
+  AddPartitionsToTxn: [0, 0],
+  DescribeConfigs: [0, 1],
+  EndTxn: [0, 0],
+  ListGroups: [0, 1],
+  TxnOffsetCommit: [0, 0],
 };
 
 function profile(name: string, versions: Profile["versions"], rest: Partial<Profile> = {}): Profile {

@@ -12,6 +12,16 @@ import { ByteWriter } from "../../../core/bytes/writer.ts";
 import { Failure } from "../../../core/failure/failure.ts";
 import { type Body, compileMessage, type MessageCodec } from "./codec.ts";
 import { ERROR } from "./errors.ts";
+import {
+  type AddOffsetsToTxnRequest,
+  type AddOffsetsToTxnResponse,
+  addOffsetsToTxn,
+} from "./messages/add-offsets-to-txn.ts";
+import {
+  type AddPartitionsToTxnRequest,
+  type AddPartitionsToTxnResponse,
+  addPartitionsToTxn,
+} from "./messages/add-partitions-to-txn.ts";
 import { type ApiVersionsRequest, type ApiVersionsResponse, apiVersions } from "./messages/api-versions.ts";
 import {
   type ConsumerGroupHeartbeatRequest,
@@ -23,6 +33,12 @@ import {
   type CreateTopicsResponse,
   createTopics,
 } from "./messages/create-topics.ts";
+import {
+  type DescribeConfigsRequest,
+  type DescribeConfigsResponse,
+  describeConfigs,
+} from "./messages/describe-configs.ts";
+import { type EndTxnRequest, type EndTxnResponse, endTxn } from "./messages/end-txn.ts";
 import { type FetchRequest, type FetchResponse, fetch } from "./messages/fetch.ts";
 import {
   type FindCoordinatorRequest,
@@ -37,6 +53,7 @@ import {
 } from "./messages/init-producer-id.ts";
 import { type JoinGroupRequest, type JoinGroupResponse, joinGroup } from "./messages/join-group.ts";
 import { type LeaveGroupRequest, type LeaveGroupResponse, leaveGroup } from "./messages/leave-group.ts";
+import { type ListGroupsRequest, type ListGroupsResponse, listGroups } from "./messages/list-groups.ts";
 import { type ListOffsetsRequest, type ListOffsetsResponse, listOffsets } from "./messages/list-offsets.ts";
 import { type MetadataRequest, type MetadataResponse, metadata } from "./messages/metadata.ts";
 import {
@@ -60,6 +77,11 @@ import {
   saslHandshake,
 } from "./messages/sasl.ts";
 import { type SyncGroupRequest, type SyncGroupResponse, syncGroup } from "./messages/sync-group.ts";
+import {
+  type TxnOffsetCommitRequest,
+  type TxnOffsetCommitResponse,
+  txnOffsetCommit,
+} from "./messages/txn-offset-commit.ts";
 import type { ApiSpec, Message } from "./spec.ts";
 
 export const APIS = {
@@ -81,6 +103,12 @@ export const APIS = {
   OffsetForLeaderEpoch: offsetForLeaderEpoch,
   SaslAuthenticate: saslAuthenticate,
   ConsumerGroupHeartbeat: consumerGroupHeartbeat,
+  AddOffsetsToTxn: addOffsetsToTxn,
+  AddPartitionsToTxn: addPartitionsToTxn,
+  DescribeConfigs: describeConfigs,
+  EndTxn: endTxn,
+  ListGroups: listGroups,
+  TxnOffsetCommit: txnOffsetCommit,
 } as const satisfies Record<string, ApiSpec>;
 
 export type ApiName = keyof typeof APIS;
@@ -107,6 +135,12 @@ interface Bodies {
     request: ConsumerGroupHeartbeatRequest;
     response: ConsumerGroupHeartbeatResponse;
   };
+  AddOffsetsToTxn: { request: AddOffsetsToTxnRequest; response: AddOffsetsToTxnResponse };
+  AddPartitionsToTxn: { request: AddPartitionsToTxnRequest; response: AddPartitionsToTxnResponse };
+  DescribeConfigs: { request: DescribeConfigsRequest; response: DescribeConfigsResponse };
+  EndTxn: { request: EndTxnRequest; response: EndTxnResponse };
+  ListGroups: { request: ListGroupsRequest; response: ListGroupsResponse };
+  TxnOffsetCommit: { request: TxnOffsetCommitRequest; response: TxnOffsetCommitResponse };
 }
 
 export type RequestOf<A extends ApiName> = Bodies[A]["request"];
@@ -145,6 +179,12 @@ export const API_RANGE: { readonly [A in ApiName]: { readonly min: number; reado
   OffsetForLeaderEpoch: { min: 2, max: 4 },
   SaslAuthenticate: { min: 0, max: 2 },
   ConsumerGroupHeartbeat: { min: 1, max: 1 },
+  AddOffsetsToTxn: { min: 0, max: 4 },
+  AddPartitionsToTxn: { min: 0, max: 3 },
+  DescribeConfigs: { min: 1, max: 4 },
+  EndTxn: { min: 0, max: 5 },
+  ListGroups: { min: 0, max: 5 },
+  TxnOffsetCommit: { min: 0, max: 5 },
 };
 
 /** First version of an API whose bodies name topics by id alone (KIP-516). */

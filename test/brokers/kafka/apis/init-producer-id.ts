@@ -1,10 +1,10 @@
-/** InitProducerId (key 22): ids for idempotent producers; transactions over the wire are not served. */
-import { ERROR } from "../../../../src/adapters/kafka/wire/errors.ts";
+/** InitProducerId (key 22): ids for idempotent producers, and with an id of their own for transactions. */
 import type { Call } from "./table.ts";
+import { initTransactional } from "./transactions.ts";
 
-export function initProducerId({ cluster, request, reply }: Call<"InitProducerId">) {
-  if (request.body.transactionalId !== null) {
-    return reply({ errorCode: ERROR.INVALID_REQUEST, producerEpoch: -1 });
-  }
+export function initProducerId(call: Call<"InitProducerId">) {
+  const { cluster, request, reply } = call;
+  const { transactionalId } = request.body;
+  if (transactionalId !== null) return initTransactional(call, transactionalId);
   reply({ producerId: cluster.nextProducerId++, producerEpoch: 0 });
 }

@@ -1,4 +1,4 @@
-/** Produce (key 0): appends batches of format v2 as they come. Sequences are not checked. */
+/** Produce (key 0): appends batches of format v2, with Kafka's rules for sequences. */
 import { ERROR } from "../../../../src/adapters/kafka/wire/errors.ts";
 import {
   type Draft,
@@ -6,6 +6,8 @@ import {
   TOPIC_ID_VERSION,
 } from "../../../../src/adapters/kafka/wire/protocol.ts";
 import { HEADER_BYTES } from "../batch-builder.ts";
+import type { Partition } from "../cluster.ts";
+import { identityOf } from "../producer-states.ts";
 import { checkLeader } from "./leadership.ts";
 import type { Call } from "./table.ts";
 
@@ -26,6 +28,26 @@ function batches(records: Uint8Array): Uint8Array[] | null {
   return found;
 }
 
+interface Appended {
+  readonly errorCode: number;
+  readonly baseOffset: bigint;
+  readonly logStartOffset: bigint;
+}
+
+function appendAll({ log, leaderEpoch, producers }: Partition, parts: readonly Uint8Array[]): Appended {
+  let first = -1n;
+  for (const batch of parts) {
+    const identity = identityOf(batch);
+    const verdict = producers.judge(identity);
+    if (verdict.kind === "refused")
+      return { errorCode: verdict.code, baseOffset: -1n, logStartOffset: log.start };
+    const base = verdict.kind === "duplicate" ? verdict.base : log.append(batch, leaderEpoch);
+    if (verdict.kind === "append") producers.appended(identity, base);
+    if (first < 0n) first = base;
+  }
+  return { errorCode: ERROR.NONE, baseOffset: first, logStartOffset: log.start };
+}
+
 export function produce({ cluster, broker, request, reply, silent }: Call<"Produce">): void {
   const byId = request.version >= TOPIC_ID_VERSION.Produce;
   const unknown = byId ? ERROR.UNKNOWN_TOPIC_ID : ERROR.UNKNOWN_TOPIC_OR_PARTITION;
@@ -39,9 +61,9 @@ export function produce({ cluster, broker, request, reply, silent }: Call<"Produ
       const parts = batches(records ?? new Uint8Array(0));
       if (parts === null || parts.length === 0)
         return { index, errorCode: ERROR.CORRUPT_MESSAGE, baseOffset: -1n };
-      const { log, leaderEpoch } = checked.partition;
-      const bases = parts.map((batch) => log.append(batch, leaderEpoch));
-      return { index, errorCode: ERROR.NONE, baseOffset: bases[0]!, logStartOffset: log.start };
+      if (parts.some((b) => b.length > cluster.maxBatchBytes))
+        return { index, errorCode: ERROR.MESSAGE_TOO_LARGE, baseOffset: -1n };
+      return { index, ...appendAll(checked.partition, parts) };
     }),
   }));
   cluster.changed();

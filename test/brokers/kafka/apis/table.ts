@@ -9,11 +9,13 @@ import type { Broker, FakeCluster } from "../cluster.ts";
 import type { BrokerConnection } from "../connection.ts";
 import { apiVersions } from "./api-versions.ts";
 import { createTopics } from "./create-topics.ts";
+import { describeConfigs } from "./describe-configs.ts";
 import { fetch } from "./fetch.ts";
 import { findCoordinator } from "./find-coordinator.ts";
 import { heartbeat, joinGroup, leaveGroup, syncGroup } from "./group-classic.ts";
 import { consumerGroupHeartbeat } from "./group-consumer.ts";
 import { initProducerId } from "./init-producer-id.ts";
+import { listGroups } from "./list-groups.ts";
 import { listOffsets } from "./list-offsets.ts";
 import { metadata } from "./metadata.ts";
 import { offsetCommit } from "./offset-commit.ts";
@@ -21,6 +23,7 @@ import { offsetFetch } from "./offset-fetch.ts";
 import { offsetForLeaderEpoch } from "./offset-for-leader-epoch.ts";
 import { produce } from "./produce.ts";
 import { saslAuthenticate, saslHandshake } from "./sasl.ts";
+import { addOffsetsToTxn, addPartitionsToTxn, endTxn, txnOffsetCommit } from "./transactions.ts";
 
 export interface Call<A extends ApiName> {
   readonly cluster: FakeCluster;
@@ -54,6 +57,12 @@ const HANDLERS: { readonly [A in ApiName]: Handler<A> } = {
   OffsetForLeaderEpoch: offsetForLeaderEpoch,
   SaslAuthenticate: saslAuthenticate,
   ConsumerGroupHeartbeat: consumerGroupHeartbeat,
+  AddOffsetsToTxn: addOffsetsToTxn,
+  AddPartitionsToTxn: addPartitionsToTxn,
+  DescribeConfigs: describeConfigs,
+  EndTxn: endTxn,
+  ListGroups: listGroups,
+  TxnOffsetCommit: txnOffsetCommit,
 };
 
 export function handle(call: Call<ApiName>): void {
