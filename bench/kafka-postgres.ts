@@ -5,7 +5,7 @@
 import { existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { COPIED_COLUMNS } from "../src/adapters/postgres/table/raw-columns.ts";
+import { copiedColumns } from "../src/adapters/postgres/table/raw-columns.ts";
 import {
   findPrograms,
   loadPostgres,
@@ -19,9 +19,10 @@ import { type BenchOptions, type Figure, inTurn, median, ratioOf, round } from "
 import { runProcess } from "./process.ts";
 import { type Topic, topicOf } from "./topics.ts";
 
-const COLUMNS = COPIED_COLUMNS.map((c) => `_twg_${c}`).join(", ");
+const COPIED = copiedColumns(false);
+const COLUMNS = COPIED.map((c) => `_twg_${c}`).join(", ");
 /** Equal for equal rows, in whatever order they were written; the stamps of the landing are left out. */
-const HASHED = COPIED_COLUMNS.filter((c) => c !== "emit_ts" && c !== "ingest_ts").map((c) => `_twg_${c}`);
+const HASHED = COPIED.filter((c) => c !== "emit_ts" && c !== "ingest_ts").map((c) => `_twg_${c}`);
 
 export async function* kafkaPostgres(o: BenchOptions): AsyncGenerator<Figure> {
   if (findPrograms() === null && process.env.TWG_REAL_POSTGRES === undefined) {

@@ -1,16 +1,16 @@
 /** From a file or from the command line to the configuration of a batch job; the same checks for both. */
-import { catalogue, type FilesSource } from "../adapters/catalogue.ts";
+import type { FilesSource } from "../adapters/catalogue.ts";
 import type { SourceShared } from "../core/config/adapter-spec.ts";
-import { type CheckedConfig, checkConfig } from "../core/config/check.ts";
+import type { CheckedConfig } from "../core/config/check.ts";
 import type { Resolved } from "../core/config/secret.ts";
 import { Failure } from "../core/failure/failure.ts";
 import type { Cli } from "./cli.ts";
 import {
+  checkBytes,
   checkFile,
   problemsFailure,
   type ResolvedConfig,
   resolveSecrets,
-  type SinkOf,
   typed,
 } from "./config-file.ts";
 
@@ -18,6 +18,12 @@ import {
 export interface BatchOptions {
   readonly config?: string;
   readonly to?: string;
+  /** Of databases. */
+  readonly toSecret?: string;
+  readonly table?: string;
+  readonly create: boolean;
+  readonly mode?: string;
+  readonly key?: readonly string[];
   readonly name: string;
   readonly format?: string;
   readonly compression?: string;
@@ -39,7 +45,7 @@ export interface BatchOptions {
 
 export interface BatchConfig extends Omit<ResolvedConfig, "source" | "sink"> {
   readonly source: Resolved<FilesSource & SourceShared>;
-  readonly sink: SinkOf<"parquet">;
+  readonly sink: ResolvedConfig["sink"];
 }
 
 const COMMAND_LINE = "command line";
@@ -51,7 +57,7 @@ export async function batchConfig(
 ): Promise<BatchConfig> {
   const result =
     options.config === undefined
-      ? checkConfig(new TextEncoder().encode(documentOf(inputs, options)), COMMAND_LINE, catalogue())
+      ? checkBytes(new TextEncoder().encode(documentOf(inputs, options)), COMMAND_LINE)
       : await fromFile(inputs, options.config);
   if (!result.ok) throw problemsFailure(options.config ?? COMMAND_LINE, result.problems);
   wantsFiles(result.config);
@@ -71,16 +77,7 @@ async function fromFile(inputs: readonly string[], path: string) {
   return checkFile(path);
 }
 
-function wantsFiles({ source, sink, file }: CheckedConfig): void {
-  if (sink.type !== "parquet")
-    throw new Failure(
-      "config.not_in_this_version",
-      `a batch job cannot land in a sink of type ${JSON.stringify(sink.type)}`,
-      {
-        at: file,
-        hint: 'Use `type = "parquet"`',
-      },
-    );
+function wantsFiles({ source, file }: CheckedConfig): void {
   if (source.type === "files") return;
   throw new Failure(
     "config.conflict",
@@ -98,16 +95,7 @@ function documentOf(inputs: readonly string[], o: BatchOptions): string {
     throw new Failure("cli.usage", "no input was given", {
       hint: "twg batch IN... --to OUT, or twg batch -c FILE",
     });
-  if (o.to === undefined)
-    throw new Failure("cli.usage", "where to land is not said", {
-      hint: "Add --to FOLDER or --to s3://bucket/prefix",
-    });
-  if (/\.parquet$/i.test(o.to))
-    throw new Failure("cli.usage", `--to names a folder, not a file: ${o.to}`, {
-      hint: "Files in it get names of their own, so that no run ever writes over another",
-    });
-  const line = (key: string, value: unknown): string =>
-    value === undefined ? "" : `${key} = ${tomlOf(value)}\n`;
+  const sink = sinkSection(o);
   const csv =
     line("delimiter", o.delimiter === "\\t" ? "\t" : o.delimiter) +
     line("quote", o.quote) +
@@ -122,16 +110,54 @@ ${line("schema", o.schema)}${line("infer_rows", o.inferRows)}${line("max_rejects
 ${line("metadata", o.metadata)}
 ${csv === "" ? "" : `[source.csv]\n${csv}`}
 [[sink]]
-name = "out"
-type = "parquet"
-${line("path", o.to)}
+${sink}
 [observability]
 listen = "off"
 `;
 }
 
+/** A folder, a bucket or a database. */
+function sinkSection(o: BatchOptions): string {
+  const { to, toSecret, table, create, mode, key } = o;
+  if (to !== undefined && toSecret !== undefined)
+    throw new Failure("cli.usage", "--to and --to-secret both say where to land", {
+      hint: "Give one of the two",
+    });
+  if (toSecret !== undefined || /^postgres(ql)?:\/\//.test(to ?? "")) {
+    if (table === undefined)
+      throw new Failure("cli.usage", "into which table of the database is not said", {
+        hint: "Add --table schema.table, and --create where it is to be made",
+      });
+    const url = toSecret === undefined ? to : { secret: toSecret };
+    // Coverage of all tables lies in one schema: each table is a sink of its own.
+    const name = `t${Bun.hash(table).toString(16).padStart(16, "0")}`;
+    return `name = "${name}"\ntype = "postgres"\n${line("url", url)}${line("table", table)}${line("create", create)}${line("mode", mode)}${line("key", key)}`;
+  }
+  if (to === undefined)
+    throw new Failure("cli.usage", "where to land is not said", {
+      hint: "Add --to FOLDER, --to s3://bucket/prefix or --to postgres://user@host/database",
+    });
+  const wrong =
+    table !== undefined ? "--table" : create ? "--create" : mode !== undefined ? "--mode" : key && "--key";
+  if (wrong !== undefined)
+    throw new Failure("cli.usage", `${wrong} is for databases, and --to names none`, {
+      hint: "Give --to postgres://user@host/database or --to-secret NAME",
+    });
+  if (/\.parquet$/i.test(to))
+    throw new Failure("cli.usage", `--to names a folder, not a file: ${to}`, {
+      hint: "Files in it get names of their own, so that no run ever writes over another",
+    });
+  return `name = "out"\ntype = "parquet"\n${line("path", to)}`;
+}
+
+function line(key: string, value: unknown): string {
+  return value === undefined ? "" : `${key} = ${tomlOf(value)}\n`;
+}
+
 /** JSON's texts, numbers and lists of them are TOML's. */
 function tomlOf(value: unknown): string {
+  if (typeof value === "object" && value !== null && "secret" in value)
+    return `{ secret = ${JSON.stringify(value.secret)} }`;
   return JSON.stringify(value);
 }
 

@@ -4,8 +4,12 @@ import { DuckEngine } from "../adapters/duckdb/engine.ts";
 import { ParquetEncoder } from "../adapters/duckdb/parquet-encode.ts";
 import { hashRange } from "../adapters/files/blocks.ts";
 import { Cutter, type CutterOptions } from "../adapters/files/cutter.ts";
+import { createNet } from "../adapters/net/net.ts";
 import { ParquetTableWriter } from "../adapters/parquet/table-writer.ts";
+import { PostgresTableWriter } from "../adapters/postgres/table-writer.ts";
+import { systemChance } from "../adapters/system/chance.ts";
 import { systemClock } from "../adapters/system/clock.ts";
+import { systemSaslCrypto } from "../adapters/system/sasl-crypto.ts";
 import { CsvDecoder } from "../core/codecs/csv/decoder.ts";
 import { JsonDecoder } from "../core/codecs/json/decoder.ts";
 import type { PieceDecoder } from "../core/codecs/rows.ts";
@@ -20,15 +24,19 @@ import type {
   ToCutter,
 } from "../core/ports/batch-lane.ts";
 import type { TableSink } from "../core/ports/table-sink.ts";
-import type { ParquetLaneSink } from "./lane-config.ts";
+import { crashHook } from "./crash-hook.ts";
+import type { BatchLaneSink } from "./lane-config.ts";
 import { openLaneStore } from "./lane-store.ts";
+
+/** Columns that are turned into rows at a time. */
+const COPY_BYTES = 4 * 1024 * 1024;
 
 export interface BatchLaneInit {
   readonly t: "batch";
   readonly lane: number;
   readonly instance: string;
   readonly table: TableSpec;
-  readonly sink: ParquetLaneSink;
+  readonly sink: BatchLaneSink;
   readonly engineBytes: number;
 }
 
@@ -57,7 +65,13 @@ function rowLane(init: BatchLaneInit, post: Post): RowLane {
   const instance = `${init.instance}-l${lane}`;
   let serial = 0;
   return new RowLane(
-    { lane, table, groupBytes: sink.writer.row_group_bytes, rollBytes: sink.rollBytes },
+    {
+      lane,
+      table,
+      groupBytes: groupBytesOf(sink),
+      rollBytes: sink.rollBytes,
+      refusing: sink.kind === "postgres",
+    },
     {
       clock: systemClock,
       sink: tableSink(init, instance),
@@ -72,7 +86,22 @@ function rowLane(init: BatchLaneInit, post: Post): RowLane {
   );
 }
 
+function groupBytesOf(sink: BatchLaneSink): number {
+  return sink.kind === "parquet" ? sink.writer.row_group_bytes : COPY_BYTES;
+}
+
 function tableSink({ sink, engineBytes }: BatchLaneInit, instance: string): TableSink {
+  if (sink.kind === "postgres") {
+    const hook = crashHook(sink.crashAt);
+    return new PostgresTableWriter(sink.writer, {
+      net: createNet(systemClock),
+      clock: systemClock,
+      crypto: systemSaslCrypto,
+      chance: systemChance,
+      writer: instance,
+      ...(hook === null ? {} : { hook }),
+    });
+  }
   const { compression, compression_level: level, pipeline, sink: name, version } = sink.writer;
   const engine = new DuckEngine({ threads: 1, memoryBytes: engineBytes, spill: null, allowed: [] });
   const encoder = new ParquetEncoder(engine, { compression, level });

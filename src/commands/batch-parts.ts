@@ -11,6 +11,7 @@ import type {
   FromBatchLane,
   FromCutter,
   RejectSample,
+  TableSpec,
   ToBatchLane,
   ToCutter,
 } from "../core/ports/batch-lane.ts";
@@ -18,9 +19,9 @@ import type { Observer } from "../core/ports/observer.ts";
 import type { BatchConfig } from "./batch-config.ts";
 import type { BatchLaneInit, CutterInit } from "./batch-lane.ts";
 import type { BatchPlan } from "./batch-plan.ts";
-import type { ParquetLaneSink } from "./lane-config.ts";
 import { parquetParts } from "./parquet-parts.ts";
-import { HEARTBEAT_MS, type PointHook } from "./sink-parts.ts";
+import { postgresTableParts } from "./postgres-parts.ts";
+import { type BatchSinkParts, HEARTBEAT_MS, type PointHook, type SinkContext } from "./sink-parts.ts";
 
 /** An engine encodes one batch at a time: its columns, their pages, and room. */
 const ENGINE_GROUPS = 8;
@@ -45,16 +46,21 @@ export function buildBatch(
   const instance = randomBytes(8).toString("hex");
   const lanes = lanesOfBatch(config);
   const { source, sink } = config;
-  const parts = parquetParts(config, sink, { instance, shared: false, observer, hook });
-  const table = { schema: plan.schema, metadata: source.metadata, prefix: sink.metadata_prefix };
-  const engineBytes = Math.max(ENGINE_LEAST, ENGINE_GROUPS * sink.row_group_bytes);
+  const ranked = sink.type === "postgres" && sink.mode === "upsert";
+  const table: TableSpec = {
+    schema: plan.schema,
+    metadata: source.metadata,
+    prefix: sink.metadata_prefix,
+    ranked,
+  };
+  const parts = sinkParts(config, table, { instance, shared: false, observer, hook });
   const laneInit = (lane: number): BatchLaneInit => ({
     t: "batch",
     lane,
     instance,
     table,
-    sink: parts.lane as ParquetLaneSink,
-    engineBytes,
+    sink: parts.lane(),
+    engineBytes: engineBytesOf(sink),
   });
   const cutterInit: CutterInit = {
     t: "cutter",
@@ -68,6 +74,7 @@ export function buildBatch(
       credits: 2 * lanes + 1,
       heartbeatMs: HEARTBEAT_MS,
       maxRejects: source.max_rejects,
+      ranked,
       blockBytes: BLOCK_BYTES,
       columnsOf: ({ layout }) => (layout.format === "csv" ? layout.columns.length : 0),
     },
@@ -86,4 +93,15 @@ export function buildBatch(
     },
   );
   return { runner, prepare: () => parts.prepare() };
+}
+
+function engineBytesOf(sink: BatchConfig["sink"]): number {
+  return sink.type === "parquet" ? Math.max(ENGINE_LEAST, ENGINE_GROUPS * sink.row_group_bytes) : 0;
+}
+
+function sinkParts(config: BatchConfig, table: TableSpec, context: SinkContext): BatchSinkParts {
+  const { sink } = config;
+  if (sink.type === "postgres") return postgresTableParts(config, sink, context, table);
+  const { lane, ...parts } = parquetParts(config, sink, context);
+  return { ...parts, lane: () => lane };
 }

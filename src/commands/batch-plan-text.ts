@@ -20,11 +20,27 @@ export function planText(config: BatchConfig, plan: BatchPlan): string {
     more > 0 ? `... and ${more} more\n` : "",
     `${plan.works.length} files, ${formatBytes(total)}\n`,
     `\nschema (${plan.schemaFrom}):\n${schemaDocument(plan.schema)}`,
-    `\nlands in ${printable(sink.path)} as Parquet, ${sink.compression}, files of about ${formatBytes(sink.roll_bytes)}, `,
+    `\nlands in ${placeText(sink)}, `,
     `${lanesOfBatch(config)} lanes; metadata columns: ${source.metadata}\n`,
-    `at most ${source.max_rejects} rows may be refused; they would go to _rejects there\n`,
+    `at most ${source.max_rejects} rows may be refused; they would go to ${rejectsPlace(sink)}\n`,
     "nothing was read beyond the begin of the files, and nothing was written\n",
   ].join("");
+}
+
+/** Where it lands; nothing of a database's url, which may hold a password. */
+function placeText(sink: BatchConfig["sink"]): string {
+  if (sink.type === "parquet")
+    return `${printable(sink.path)} as Parquet, ${sink.compression}, files of about ${formatBytes(sink.roll_bytes)}`;
+  const how =
+    sink.mode === "append"
+      ? "every row added"
+      : `the latest row of each ${(sink.key ?? []).map(printable).join(", ")}`;
+  return `the table ${printable(sink.table)} of a database, ${how}, transactions of about ${formatBytes(sink.commit_bytes)}`;
+}
+
+export function rejectsPlace(sink: BatchConfig["sink"]): string {
+  if (sink.type === "parquet") return "_rejects there";
+  return `the table ${printable(sink.rejects ?? `${sink.state_schema}.reject`)}`;
 }
 
 function howRead({ layout, compression, encoding }: FileWork): string {

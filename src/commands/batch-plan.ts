@@ -49,6 +49,7 @@ export async function planBatch(config: BatchConfig, files: readonly LocalFile[]
   for (const o of opened) layouts.push(await layoutOf(o, source, pinned?.schema ?? null));
   const { schema, from } = pinned ?? (await inferSchema(opened, layouts, source));
   checkSchema(schema, sink.metadata_prefix, from);
+  if (sink.type === "postgres") checkKey(sink.key ?? [], schema, from);
   const works = opened.map((o, i): FileWork => {
     checkColumns(layouts[i]!, schema, o.file.name);
     const { name, path, bytes } = o.file;
@@ -56,6 +57,15 @@ export async function planBatch(config: BatchConfig, files: readonly LocalFile[]
     return { file: i, name, path, bytes, compression, encoding, layout: layouts[i]! };
   });
   return { works, schema, schemaFrom: from };
+}
+
+function checkKey(key: readonly string[], { fields }: TableSchema, from: string): void {
+  const missing = key.filter((name) => !fields.some((f) => f.name === name));
+  if (missing.length === 0) return;
+  throw new Failure("config.conflict", `the key names ${missing.join(", ")}, which the schema has not`, {
+    at: from,
+    hint: `Columns are ${fields.map((f) => f.name).join(", ")}`,
+  });
 }
 
 /** Local files behind the inputs; a file that two inputs name is read once. */

@@ -1,6 +1,6 @@
 /** The progress line of a batch job: how far, how fast, and when it will be done. Pure. */
 import { formatBytes, formatCount, formatDuration } from "../core/observe/quantities.ts";
-import type { BatchProgress } from "../core/pipeline/batch-runner.ts";
+import type { BatchProgress } from "../core/pipeline/batch-runner-parts.ts";
 
 const BAR = 24;
 

@@ -8,13 +8,13 @@ import { Screen } from "../adapters/telemetry/screen.ts";
 import { Failure } from "../core/failure/failure.ts";
 import { atLeast, eventRow, eventText, type TwgEvent } from "../core/observe/events.ts";
 import { formatBytes, formatCount, formatDuration } from "../core/observe/quantities.ts";
-import type { BatchResult } from "../core/pipeline/batch-runner.ts";
+import type { BatchResult } from "../core/pipeline/batch-runner-parts.ts";
 import type { RejectSample } from "../core/ports/batch-lane.ts";
 import { schemaDocument } from "../core/types/schema-file.ts";
 import { type BatchConfig, type BatchOptions, batchConfig } from "./batch-config.ts";
 import { buildBatch } from "./batch-parts.ts";
 import { type BatchPlan, locate, planBatch } from "./batch-plan.ts";
-import { planText } from "./batch-plan-text.ts";
+import { planText, rejectsPlace } from "./batch-plan-text.ts";
 import { progressText } from "./batch-progress.ts";
 import { type Cli, outJson } from "./cli.ts";
 import { crashHook } from "./crash-hook.ts";
@@ -72,8 +72,15 @@ function planJson(config: BatchConfig, plan: BatchPlan) {
     bytes: plan.works.reduce((n, w) => n + w.bytes, 0),
     schema: JSON.parse(schemaDocument(plan.schema)) as unknown,
     schema_from: plan.schemaFrom,
-    sink: { type: config.sink.type, path: config.sink.path },
+    sink: sinkJson(config.sink),
   };
+}
+
+function sinkJson(sink: BatchConfig["sink"]) {
+  const { type } = sink;
+  return type === "parquet"
+    ? { type, path: sink.path }
+    : { type, table: sink.table, mode: sink.mode, key: sink.key ?? [] };
 }
 
 async function land(config: BatchConfig, plan: BatchPlan, options: BatchOptions, cli: Cli): Promise<number> {
@@ -112,7 +119,7 @@ async function land(config: BatchConfig, plan: BatchPlan, options: BatchOptions,
   try {
     const result = await runner.run();
     screen.live(null);
-    tell(result, systemClock.monotonic() - started, options, screen, cli);
+    tell(result, systemClock.monotonic() - started, rejectsPlace(config.sink), options, screen, cli);
     if (result.stopped)
       throw new Failure(
         "internal.cancelled",
@@ -143,7 +150,14 @@ function rejectPrinter(screen: Screen, cli: Cli): (sample: RejectSample) => void
   };
 }
 
-function tell(result: BatchResult, ms: number, options: BatchOptions, screen: Screen, cli: Cli): void {
+function tell(
+  result: BatchResult,
+  ms: number,
+  rejectsAt: string,
+  options: BatchOptions,
+  screen: Screen,
+  cli: Cli,
+): void {
   if (options.json) {
     const { filesDone, filesSkipped, bytesDone, skippedRows, ...rest } = result;
     outJson(cli, {
@@ -158,7 +172,7 @@ function tell(result: BatchResult, ms: number, options: BatchOptions, screen: Sc
   }
   for (const { file, of } of result.twins)
     screen.line(`${printable(file)} has the content of ${printable(of)}, which lands once`);
-  const refused = result.rejected === 0 ? "" : `, ${formatCount(result.rejected)} refused (see _rejects)`;
+  const refused = result.rejected === 0 ? "" : `, ${formatCount(result.rejected)} refused (see ${rejectsAt})`;
   const skipped =
     result.filesSkipped + result.skippedRows === 0
       ? ""

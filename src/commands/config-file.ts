@@ -10,6 +10,7 @@ import type { Resolved } from "../core/config/secret.ts";
 import { MAX_CONFIG_BYTES } from "../core/config/toml.ts";
 import { Failure } from "../core/failure/failure.ts";
 import type { Cli } from "./cli.ts";
+import { unfit } from "./unfit.ts";
 
 /** A validated configuration; secrets are still references. */
 export interface PipelineConfig extends Omit<CheckedConfig, "source" | "sink"> {
@@ -40,8 +41,14 @@ export function typed(config: CheckedConfig): PipelineConfig {
 }
 
 export async function checkFile(path: string): Promise<CheckResult> {
-  const bytes = await readBounded(path);
-  return checkConfig(bytes, path, catalogue());
+  return checkBytes(await readBounded(path), path);
+}
+
+export function checkBytes(bytes: Uint8Array, file: string): CheckResult {
+  const result = checkConfig(bytes, file, catalogue());
+  if (!result.ok) return result;
+  const problems = unfit(result.config);
+  return problems.length === 0 ? result : { ok: false, problems };
 }
 
 async function readBounded(path: string): Promise<Uint8Array> {

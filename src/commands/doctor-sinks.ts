@@ -12,7 +12,7 @@ import { isBucketUrl } from "../core/config/bucket-url.ts";
 import type { Checkup } from "../core/ports/doctor.ts";
 import type { ResolvedConfig, SinkOf } from "./config-file.ts";
 import { s3Of } from "./object-stores.ts";
-import { postgresClientParts, settingsOf, tableOf } from "./postgres-parts.ts";
+import { postgresClientParts, preparedOf } from "./postgres-parts.ts";
 
 /** Null for a folder of this machine, which the host's checkup looks at. `instance`: unique for ever. */
 export function sinkCheckup(config: ResolvedConfig, instance: string): Checkup | null {
@@ -23,10 +23,9 @@ export function sinkCheckup(config: ResolvedConfig, instance: string): Checkup |
     case "postgres":
       return postgresCheckup(
         {
-          settings: settingsOf(config, sink),
-          table: tableOf(sink),
+          ...preparedOf(config, sink),
           prefix: sink.metadata_prefix,
-          create: sink.create,
+          upsert: sink.mode === "upsert",
           stateSchema: sink.state_schema,
         },
         postgresClientParts,

@@ -1,5 +1,6 @@
 /** What a lane's thread is told at its start; plain data, since it crosses a thread. */
 import type { ParquetWriterOptions } from "../adapters/parquet/writer.ts";
+import type { PostgresTableOptions } from "../adapters/postgres/table-writer.ts";
 import type { PostgresWriterOptions } from "../adapters/postgres/writer.ts";
 import type { LaneStore } from "./lane-store.ts";
 
@@ -19,6 +20,16 @@ interface PostgresLaneSink {
   /** See `crashHook`; null outside of tests. */
   readonly crashAt: string | null;
 }
+
+/** Of a batch job: rows of files in typed columns. */
+interface PostgresTableLaneSink {
+  readonly kind: "postgres";
+  readonly rollBytes: number;
+  readonly writer: PostgresTableOptions;
+  readonly crashAt: string | null;
+}
+
+export type BatchLaneSink = ParquetLaneSink | PostgresTableLaneSink;
 
 export type LaneSink = ParquetLaneSink | PostgresLaneSink;
 

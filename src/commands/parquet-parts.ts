@@ -5,6 +5,7 @@ import { CoverageKeeper } from "../core/coverage/keeper.ts";
 import { Committer } from "../core/delivery/committer.ts";
 import { toWire } from "../core/failure/failure.ts";
 import type { ResolvedConfig, SinkOf } from "./config-file.ts";
+import type { ParquetLaneSink } from "./lane-config.ts";
 import { objectSinkStores } from "./object-stores.ts";
 import { LEASE_MS, type SinkContext, type SinkParts } from "./sink-parts.ts";
 import { VERSION } from "./version.ts";
@@ -13,7 +14,7 @@ export function parquetParts(
   { pipeline }: Pick<ResolvedConfig, "pipeline">,
   sink: SinkOf<"parquet">,
   { instance, shared, observer, hook }: SinkContext,
-): SinkParts {
+): SinkParts & { readonly lane: ParquetLaneSink } {
   const stores = objectSinkStores(pipeline.name, sink, instance, hook);
   const hooked = hook === null ? {} : { hook };
   const coverage = new CoverageKeeper(

@@ -1,8 +1,10 @@
 /** The parts of a Postgres sink: transactions in the lanes, coverage in the same database. */
 import { linuxIdentity } from "../adapters/coverage/host-identity.ts";
 import { createNet } from "../adapters/net/net.ts";
+import type { TargetColumn } from "../adapters/postgres/copy/table-rows.ts";
+import type { CopySetOptions } from "../adapters/postgres/copy-set.ts";
 import { PostgresCoverage } from "../adapters/postgres/coverage.ts";
-import { prepareSink } from "../adapters/postgres/prepare.ts";
+import { type Prepared, prepareFields, prepareSink } from "../adapters/postgres/prepare.ts";
 import { type PostgresSettings, postgresSettings } from "../adapters/postgres/settings.ts";
 import { parseTableName, type TableName } from "../adapters/postgres/table/names.ts";
 import { systemChance } from "../adapters/system/chance.ts";
@@ -10,8 +12,10 @@ import { systemClock } from "../adapters/system/clock.ts";
 import { systemSaslCrypto } from "../adapters/system/sasl-crypto.ts";
 import { CoveredCommitter } from "../core/delivery/covered-committer.ts";
 import { Failure, toWire } from "../core/failure/failure.ts";
+import { tableFields } from "../core/pipeline/row-table.ts";
+import type { TableSpec } from "../core/ports/batch-lane.ts";
 import type { ResolvedConfig, SinkOf } from "./config-file.ts";
-import { LEASE_MS, type SinkContext, type SinkParts } from "./sink-parts.ts";
+import { type BatchSinkParts, LEASE_MS, type SinkContext, type SinkParts } from "./sink-parts.ts";
 
 export const postgresClientParts = {
   net: createNet(systemClock),
@@ -20,34 +24,108 @@ export const postgresClientParts = {
   chance: systemChance,
 };
 
-export function settingsOf(config: ResolvedConfig, sink: SinkOf<"postgres">): PostgresSettings {
+type Configured = Pick<ResolvedConfig, "pipeline" | "written">;
+
+export function settingsOf(config: Configured, sink: SinkOf<"postgres">): PostgresSettings {
   const application = `twg ${config.pipeline.name}/${sink.name}`;
   return postgresSettings(sink, application, config.written.has("sink[0].sslmode"));
 }
 
-export function tableOf(sink: SinkOf<"postgres">): TableName {
-  const table = parseTableName(sink.table);
+function tableNamed(text: string): TableName {
+  const table = parseTableName(text);
   if (typeof table === "string") throw new Failure("internal.bug", `a table name that was checked: ${table}`);
   return table;
 }
 
-export function postgresParts(
-  config: ResolvedConfig,
+/** What a start proves or makes. */
+export function preparedOf(config: Configured, sink: SinkOf<"postgres">): Prepared {
+  return {
+    settings: settingsOf(config, sink),
+    table: tableNamed(sink.table),
+    create: sink.create,
+    rejects: sink.rejects === undefined ? null : tableNamed(sink.rejects),
+  };
+}
+
+export function postgresParts(config: Configured, sink: SinkOf<"postgres">, context: SinkContext): SinkParts {
+  const prepared = preparedOf(config, sink);
+  const upsert = sink.mode === "upsert";
+  return {
+    ...sharedParts(config, sink, context),
+    lane: {
+      kind: "postgres",
+      rollBytes: sink.commit_bytes,
+      rollIntervalMs: sink.commit_interval_ms,
+      writer: {
+        ...copySetOptions(config, sink, sink.commit_interval_ms),
+        prefix: sink.metadata_prefix,
+        commitBytes: sink.commit_bytes,
+        upsert,
+      },
+      crashAt: process.env.TWG_CRASH_AT ?? null,
+    },
+    prepare: () => prepareSink({ ...prepared, prefix: sink.metadata_prefix, upsert }, postgresClientParts),
+  };
+}
+
+/** The parts of a batch job's sink: rows of files in typed columns. */
+export function postgresTableParts(
+  config: Configured,
   sink: SinkOf<"postgres">,
-  { instance, shared, observer }: SinkContext,
-): SinkParts {
-  const { pipeline } = config;
-  const settings = settingsOf(config, sink);
-  const table = tableOf(sink);
-  const place = {
-    settings,
+  context: SinkContext,
+  spec: TableSpec,
+): BatchSinkParts {
+  const fields = tableFields(spec);
+  const key = sink.mode === "upsert" ? (sink.key ?? []) : [];
+  const order = ["incarnation", "offset"].map((name) => `${spec.prefix}source_${name}`);
+  let targets: readonly TargetColumn[] | null = null;
+  return {
+    ...sharedParts(config, sink, context),
+    prepare: async () => {
+      targets = await prepareFields({ ...preparedOf(config, sink), key }, fields, postgresClientParts);
+    },
+    lane: () => {
+      if (targets === null) throw new Failure("internal.bug", "a lane before its table was prepared");
+      return {
+        kind: "postgres",
+        rollBytes: sink.commit_bytes,
+        writer: {
+          ...copySetOptions(config, sink, BATCH_INTERVAL_MS),
+          fields,
+          targets,
+          upsert: key.length === 0 ? null : { key, order, across: null },
+        },
+        crashAt: process.env.TWG_CRASH_AT ?? null,
+      };
+    },
+  };
+}
+
+/** A set of a batch job is open as long as its lane is kept waiting for the next piece. */
+const BATCH_INTERVAL_MS = 3_600_000;
+
+function copySetOptions(config: Configured, sink: SinkOf<"postgres">, intervalMs: number): CopySetOptions {
+  const { settings, table, rejects } = preparedOf(config, sink);
+  return { ...placeOf(config, sink), settings, table, rejects, intervalMs };
+}
+
+function placeOf(config: Configured, sink: SinkOf<"postgres">) {
+  return {
     stateSchema: sink.state_schema,
-    pipeline: pipeline.name,
+    pipeline: config.pipeline.name,
     sink: sink.name,
     lockTimeoutMs: sink.lock_timeout_ms,
   };
+}
+
+function sharedParts(
+  config: Configured,
+  sink: SinkOf<"postgres">,
+  { instance, shared, observer }: SinkContext,
+): Pick<SinkParts, "coverage" | "committer" | "sweep"> {
+  const settings = settingsOf(config, sink);
   const coverage = new PostgresCoverage(
-    { ...place, instance, leaseMs: LEASE_MS, shared },
+    { ...placeOf(config, sink), settings, instance, leaseMs: LEASE_MS, shared },
     {
       ...postgresClientParts,
       host: linuxIdentity(),
@@ -62,24 +140,6 @@ export function postgresParts(
     coverage,
     committer: (listener) =>
       new CoveredCommitter({ sink: sink.name, clock: systemClock, observer, listener }),
-    lane: {
-      kind: "postgres",
-      rollBytes: sink.commit_bytes,
-      rollIntervalMs: sink.commit_interval_ms,
-      writer: {
-        ...place,
-        table,
-        prefix: sink.metadata_prefix,
-        commitBytes: sink.commit_bytes,
-        intervalMs: sink.commit_interval_ms,
-      },
-      crashAt: process.env.TWG_CRASH_AT ?? null,
-    },
-    prepare: () =>
-      prepareSink(
-        { settings, table, prefix: sink.metadata_prefix, create: sink.create },
-        postgresClientParts,
-      ),
     // A transaction that was not committed leaves nothing.
     sweep: () => Promise.resolve(),
   };

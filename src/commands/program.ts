@@ -127,7 +127,15 @@ function addBatch(program: Command, cli: Cli, finish: Finish): void {
     )
     .argument("[inputs...]", "files, globs and folders, http(s):// addresses, or - for standard input")
     .addOption(new Option("-c, --config <file>", "the job's TOML file, instead of inputs and options"))
-    .option("--to <place>", "folder or s3://bucket/prefix where the Parquet files go")
+    .option(
+      "--to <place>",
+      "folder or s3://bucket/prefix for Parquet files, or postgres://user@host/database",
+    )
+    .option("--to-secret <name>", "the database's url from a secret: a command line can be read by others")
+    .option("--table <schema.table>", "of the database")
+    .option("--create", "make the table where it is missing", false)
+    .addOption(new Option("--mode <mode>", "how rows come into the table").choices(["append", "upsert"]))
+    .option("--key <column...>", "columns that name a row, for --mode upsert")
     .option("--name <name>", "names the job in coverage: the same files land once under each name", "batch")
     .addOption(
       new Option("--format <format>", "of all files").choices(["auto", "csv", "ndjson", "json", "parquet"]),
@@ -169,6 +177,7 @@ function addBatch(program: Command, cli: Cli, finish: Finish): void {
       examples(
         "twg batch orders.csv --to lake/orders",
         "twg batch 'in/*.csv.gz' --to s3://lake/orders --max-rejects 100",
+        "twg batch orders.csv --to-secret warehouse-url --table public.orders --create",
         "twg batch orders.csv --print-schema > orders.schema.json",
         "twg batch -c import.toml --dry-run",
       ),

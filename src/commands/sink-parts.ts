@@ -3,7 +3,7 @@ import type { CommitListener, SetCommitter } from "../core/delivery/committer.ts
 import type { StreamCoverage } from "../core/ports/coverage.ts";
 import type { Observer } from "../core/ports/observer.ts";
 import type { ResolvedConfig } from "./config-file.ts";
-import type { LaneSink } from "./lane-config.ts";
+import type { BatchLaneSink, LaneSink } from "./lane-config.ts";
 
 /** Heartbeats that an owner misses before another machine may take its place. */
 const LEASE_BEATS = 5;
@@ -35,4 +35,9 @@ export interface SinkParts {
   prepare(): Promise<void>;
   /** Removes what earlier runs left unfinished; called once, after the first claims. */
   sweep(): Promise<void>;
+}
+
+/** The same for a batch job: its lanes are told once the sink was prepared. */
+export interface BatchSinkParts extends Omit<SinkParts, "lane"> {
+  lane(): BatchLaneSink;
 }

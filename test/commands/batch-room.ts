@@ -6,9 +6,10 @@ import { localFiles } from "../../src/adapters/files/locate.ts";
 import { type BatchConfig, type BatchOptions, batchConfig } from "../../src/commands/batch-config.ts";
 import { type BatchPlan, planBatch } from "../../src/commands/batch-plan.ts";
 
-const DEFAULTS: BatchOptions = {
+export const DEFAULTS: BatchOptions = {
   to: "out",
   name: "batch",
+  create: false,
   dryRun: false,
   printSchema: false,
   json: false,

@@ -73,6 +73,11 @@ export class PgConnection {
     return this.#session?.failure ?? null;
   }
 
+  /** What the server said last: it is in a transaction that has not failed. */
+  get inTransaction(): boolean {
+    return this.failure === null && this.#session?.transaction === "T";
+  }
+
   parameter(name: string): string | null {
     return this.#session?.parameters.get(name) ?? null;
   }

@@ -14,6 +14,7 @@ import { type ClientParts, type CopyIn, PgConnection } from "./client.ts";
 import { CopyBlocks, trailerMessage } from "./copy/blocks.ts";
 import type { PostgresSettings } from "./settings.ts";
 import { beginStatements, commitSet, type SetToCommit, settleCommit, UnknownCommit } from "./state/commit.ts";
+import { insertRejects } from "./state/rejects.ts";
 import { type SinkKey, stateNames } from "./state/tables.ts";
 import { quoted, quotedTable, type TableName } from "./table/names.ts";
 import { intoStaging, mergeStatement, type Upsert } from "./table/upsert.ts";
@@ -31,6 +32,8 @@ export interface CopySetOptions {
   readonly pipeline: string;
   readonly sink: string;
   readonly stateSchema: string;
+  /** Table of refused rows; null: the one beside the coverage. */
+  readonly rejects: TableName | null;
   readonly lockTimeoutMs: number;
   /** Longest that a set stays open: what a COPY may take beside the time for an answer. */
   readonly intervalMs: number;
@@ -53,6 +56,7 @@ export class CopySet {
   readonly blocks: CopyBlocks = new CopyBlocks();
   readonly #byStream = new Map<StreamKey, { rows: number; bytes: number }>();
   #rejects: string[] = [];
+  #rejectBytes = 0;
   #id: string | null = null;
   #count = 0;
   #connection: PgConnection | null = null;
@@ -73,6 +77,15 @@ export class CopySet {
     this.#key = { pipeline: options.pipeline, sink: options.sink };
     this.#columns = columns.map(quoted).join(", ");
     this.#upsert = upsert;
+  }
+
+  /** Bytes of memory for the open set, and its bytes in all. */
+  get held(): number {
+    return this.blocks.held + this.#rejectBytes;
+  }
+
+  get size(): number {
+    return this.blocks.length + this.#rejectBytes;
   }
 
   get rows(): number {
@@ -98,6 +111,7 @@ export class CopySet {
   /** A refused row, one line of text; it becomes durable with the set. */
   reject(line: string): void {
     this.#rejects.push(line);
+    this.#rejectBytes += line.length;
   }
 
   /** Sends the blocks that are full. What the server does not take yet keeps the lane from reading on. */
@@ -116,7 +130,6 @@ export class CopySet {
       rows: this.#count,
       bytes: this.blocks.length,
       byStream: this.#sizes(spans),
-      rejects: this.#rejects,
     };
     const refused = await this.#orStartAnew(() => this.#commit(set));
     const { rows, bytes } = set;
@@ -133,6 +146,7 @@ export class CopySet {
     this.blocks.reset();
     this.#byStream.clear();
     this.#rejects = [];
+    this.#rejectBytes = 0;
     this.#count = 0;
     this.#id = null;
     this.#copy = null;
@@ -177,6 +191,17 @@ export class CopySet {
     return this.#copy;
   }
 
+  /**
+   * The connection that has the set's rows. Never another one: what is said there of a transaction that went with its
+   * connection would cover rows that are nowhere.
+   */
+  #begunOn(): PgConnection {
+    const connection = this.#connection;
+    if (connection === null) throw new Failure("internal.bug", "the end of a set that was not begun");
+    if (connection.failure !== null) throw connection.failure;
+    return connection;
+  }
+
   #beginText(): string {
     const { lockTimeoutMs, intervalMs, settings } = this.#o;
     return beginStatements(lockTimeoutMs, intervalMs + 2 * settings.answerTimeoutMs);
@@ -193,11 +218,12 @@ export class CopySet {
     this.#unknown = null;
     if (set.rows > 0) await this.#copyAll(set.rows);
     else await (await this.#connected()).script(this.#beginText());
+    await this.#insertRejects(set.id);
     this.#p.hook?.("rows_copied");
     try {
       const names = stateNames(this.#o.stateSchema);
       const hook = (point: "before_commit") => this.#p.hook?.(point);
-      const refused = await commitSet(await this.#connected(), names, this.#key, set, hook);
+      const refused = await commitSet(this.#begunOn(), names, this.#key, set, hook);
       this.#p.hook?.("commit_answered");
       return refused;
     } catch (e) {
@@ -222,7 +248,14 @@ export class CopySet {
   /** Rows of an upsert stand in a table of the transaction's own until here. */
   async #merge(): Promise<void> {
     if (this.#upsert === null) return;
-    await (await this.#connected()).script(mergeStatement(this.#o.table, this.#columns, this.#upsert));
+    await this.#begunOn().script(mergeStatement(this.#o.table, this.#columns, this.#upsert));
+  }
+
+  async #insertRejects(setId: string): Promise<void> {
+    if (this.#rejects.length === 0) return;
+    const { rejects, stateSchema } = this.#o;
+    const table = rejects === null ? stateNames(stateSchema).table("reject") : quotedTable(rejects);
+    await insertRejects(this.#begunOn(), table, this.#key, setId, this.#rejects);
   }
 
   /** What was written without a stream stands with the first one. */

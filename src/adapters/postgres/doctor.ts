@@ -7,9 +7,10 @@ import { type Checkup, clockSkew, failedBy, ok, warning } from "../../core/ports
 import { type ClientParts, PgConnection } from "./client.ts";
 import type { Prepared } from "./prepare.ts";
 import type { PostgresSettings } from "./settings.ts";
+import { REJECT_COLUMNS } from "./state/rejects.ts";
 import { lookAtState, stateDdl, stateNames } from "./state/tables.ts";
 import { shownTable } from "./table/names.ts";
-import { rawColumns } from "./table/raw-columns.ts";
+import { rawColumns, rawKey } from "./table/raw-columns.ts";
 import { checkServer, prepareTable } from "./table/table.ts";
 
 /** Somebody's long transaction on the table must not make us wait. */
@@ -17,6 +18,7 @@ const LOCK_TIMEOUT_MS = 2_000;
 
 export interface PostgresCheckupOptions extends Prepared {
   readonly prefix: string;
+  readonly upsert: boolean;
   readonly stateSchema: string;
 }
 
@@ -58,7 +60,10 @@ export function postgresCheckup(o: PostgresCheckupOptions, parts: ClientParts): 
         // An error ended the transaction: the table is tried in one of its own.
         await connection.script(`ROLLBACK; BEGIN; SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`);
         await attempt("postgres.table", shownTable(o.table), async () => {
-          await prepareTable(connection, o.table, rawColumns(o.prefix), o.create);
+          const { rejects, prefix, upsert, create } = o;
+          if (rejects !== null) await prepareTable(connection, rejects, REJECT_COLUMNS, create);
+          const key = upsert ? rawKey(prefix) : [];
+          await prepareTable(connection, o.table, rawColumns(prefix, upsert), create, key);
           return "the table is there or may be made, fits, and may be written";
         });
         await connection.script("ROLLBACK");

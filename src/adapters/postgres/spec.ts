@@ -22,6 +22,15 @@ const tls = z
   })
   .superRefine(certWithKey);
 
+const tableName = () =>
+  z.string().superRefine((text, ctx) => {
+    const parsed = parseTableName(text);
+    if (typeof parsed !== "string") return;
+    ctx.addIssue({ code: "custom", message: parsed, params: { code: "config.range" } });
+  });
+
+const TABLE_NAMES = "`schema.table` or `table` (in public), each name 1 to 63 bytes";
+
 export const postgresSinkSpec = z.strictObject({
   url: secretString()
     .describe(
@@ -43,18 +52,12 @@ export const postgresSinkSpec = z.strictObject({
     )
     .meta({ why: "Taken wherever it is offered." }),
   tls: tls.optional().describe("Certificates for TLS."),
-  table: z
-    .string()
-    .superRefine((text, ctx) => {
-      const parsed = parseTableName(text);
-      if (typeof parsed !== "string") return;
-      ctx.addIssue({ code: "custom", message: parsed, params: { code: "config.range" } });
-    })
+  table: tableName()
     .describe(
       "Table of the records, `schema.table`. Names are taken as they are written, never folded; a part that holds a dot stands in double quotes.",
     )
     .meta({
-      allowed: "`schema.table` or `table` (in public), each name 1 to 63 bytes",
+      allowed: TABLE_NAMES,
       examples: ["raw.orders"],
     }),
   create: z
@@ -62,6 +65,31 @@ export const postgresSinkSpec = z.strictObject({
     .default(false)
     .describe("Create the table where it is missing. One that is there is compared, never changed.")
     .meta({ why: "Who owns the schema says so." }),
+  mode: z
+    .enum(["append", "upsert"])
+    .default("append")
+    .describe(
+      "append: every record is a row. upsert: of each key the latest record only. A record never replaces one of a later position; one without a key goes to the rejects; one without a value (a tombstone) stays as a row without a value, so that nothing older can come back.",
+    )
+    .meta({ why: "The raw lane keeps everything." }),
+  key: z
+    .array(z.string().min(1))
+    .min(1)
+    .optional()
+    .describe(
+      "With `upsert` and rows of files: the columns that name a row. A unique index of just these columns is needed; `create` makes it. Records of topics are named by topic and record key.",
+    )
+    .meta({ examples: [["order_id"]], allowed: "names of columns, of the source's schema" }),
+  rejects: tableName()
+    .optional()
+    .describe(
+      "Table of refused rows, written in the transaction of the rows beside which they stood. `create` makes it too.",
+    )
+    .meta({
+      allowed: TABLE_NAMES,
+      examples: ["raw.orders_rejects"],
+      why: "Without it: the table `reject` in `state_schema`.",
+    }),
   state_schema: z
     .string()
     .superRefine((text, ctx) => {

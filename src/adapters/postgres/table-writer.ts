@@ -1,13 +1,15 @@
 /**
  * The end of a sink of decoded rows in a lane: batches of columns as rows of a set. Rows that PostgreSQL cannot hold are
- * refused one by one; their lines become durable in the table `reject` with the set that they were in.
+ * refused one by one; their lines become durable in the table of rejects with the set that they were in.
  */
+import type { RejectCode } from "../../core/codecs/rows.ts";
 import type { Authority } from "../../core/ports/coverage.ts";
 import type { SetFiles, SetRefusal } from "../../core/ports/lane-parts.ts";
-import type { TableSink } from "../../core/ports/table-sink.ts";
+import type { RefusedCell, TableSink } from "../../core/ports/table-sink.ts";
 import type { Span } from "../../core/records/stream.ts";
 import type { ColumnField, TableBatch } from "../../core/types/table-batch.ts";
-import { appendTableRows, type RefusedRow, type TargetColumn } from "./copy/table-rows.ts";
+import type { CellProblem } from "./copy/cell.ts";
+import { appendTableRows, type TargetColumn } from "./copy/table-rows.ts";
 import { CopySet, type CopySetOptions, type CopySetParts } from "./copy-set.ts";
 import type { Upsert } from "./table/upsert.ts";
 
@@ -19,19 +21,22 @@ export interface PostgresTableOptions extends CopySetOptions {
   readonly upsert: Omit<Upsert, "columns"> | null;
 }
 
-export interface PostgresTableParts extends CopySetParts {
-  /** The line of a row that this sink refuses. */
-  readonly refused: (batch: TableBatch, row: RefusedRow) => string;
-}
+const PROBLEMS: Readonly<Record<CellProblem, readonly [RejectCode, string]>> = {
+  nul_in_text: ["value.nul", "PostgreSQL's text holds no NUL character"],
+  not_utf8: ["row.encoding", "bytes that are no UTF-8"],
+  json_invalid: ["value.type", "is no JSON that PostgreSQL takes"],
+  out_of_range: ["value.range", "does not fit in the type of the table's column"],
+  precision: ["value.precision", "would be rounded in the type of the table's column"],
+  null_not_allowed: ["value.null", "null, and the table's column is NOT NULL"],
+  key_too_long: ["value.range", "is longer than an index of PostgreSQL takes, and it is part of the key"],
+};
 
 export class PostgresTableWriter implements TableSink {
   readonly #o: PostgresTableOptions;
-  readonly #p: PostgresTableParts;
   readonly #set: CopySet;
 
-  constructor(options: PostgresTableOptions, parts: PostgresTableParts) {
+  constructor(options: PostgresTableOptions, parts: CopySetParts) {
     this.#o = options;
-    this.#p = parts;
     const columns = options.fields.map((f) => f.name);
     this.#set = new CopySet(
       options,
@@ -42,21 +47,22 @@ export class PostgresTableWriter implements TableSink {
   }
 
   get held(): number {
-    return this.#set.blocks.held;
+    return this.#set.held;
   }
 
   get size(): number {
-    return this.#set.blocks.length;
+    return this.#set.size;
   }
 
   open(id: string): void {
     this.#set.open(id);
   }
 
-  write(batch: TableBatch): void {
-    const rows = appendTableRows(batch, this.#o.targets, this.#set.blocks, (r) =>
-      this.#set.reject(this.#p.refused(batch, r)),
-    );
+  write(batch: TableBatch, refuse: (cell: RefusedCell) => void): void {
+    const rows = appendTableRows(batch, this.#o.targets, this.#set.blocks, ({ row, column, problem }) => {
+      const [code, reason] = PROBLEMS[problem];
+      refuse({ row, code, column: column.name, reason });
+    });
     this.#set.added(null, rows, 0);
   }
 

@@ -3,15 +3,18 @@ import type { Authority } from "../../core/ports/coverage.ts";
 import type { RawWriter, SetFiles, SetRefusal } from "../../core/ports/lane-parts.ts";
 import type { RawBatch } from "../../core/records/raw-batch.ts";
 import type { Span } from "../../core/records/stream.ts";
+import { rawRejectLine } from "./copy/raw-reject.ts";
 import { RawRows } from "./copy/raw-rows.ts";
 import { CopySet, type CopySetOptions, type CopySetParts } from "./copy-set.ts";
-import { COPIED_COLUMNS } from "./table/raw-columns.ts";
+import { copiedColumns, rawUpsert } from "./table/raw-columns.ts";
 
 /** Plain data: it crosses to the lane's thread. */
 export interface PostgresWriterOptions extends CopySetOptions {
   readonly prefix: string;
   /** A set that holds so much takes no further batch. */
   readonly commitBytes: number;
+  /** Keep the latest record of each key; else every record is a row. */
+  readonly upsert: boolean;
 }
 
 export class PostgresWriter implements RawWriter {
@@ -23,17 +26,18 @@ export class PostgresWriter implements RawWriter {
   constructor(options: PostgresWriterOptions, parts: CopySetParts) {
     this.#o = options;
     this.#p = parts;
-    const columns = COPIED_COLUMNS.map((name) => options.prefix + name);
-    this.#set = new CopySet(options, parts, columns, null);
-    this.#rows = new RawRows(options.pipeline);
+    const { prefix, upsert, pipeline } = options;
+    const columns = copiedColumns(upsert).map((name) => prefix + name);
+    this.#set = new CopySet(options, parts, columns, upsert ? rawUpsert(prefix) : null);
+    this.#rows = new RawRows(pipeline, upsert);
   }
 
   get held(): number {
-    return this.#set.blocks.held;
+    return this.#set.held;
   }
 
   get largest(): number {
-    return this.#set.blocks.length;
+    return this.#set.size;
   }
 
   open(id: string): void {
@@ -41,11 +45,13 @@ export class PostgresWriter implements RawWriter {
   }
 
   write(batch: RawBatch): number {
-    const { blocks, rows } = this.#set;
-    if (rows > 0 && blocks.length >= this.#o.commitBytes) return 0;
+    const { blocks, size } = this.#set;
+    if (size >= this.#o.commitBytes) return 0;
     const before = blocks.length;
-    this.#rows.append(batch, this.#p.clock.now(), blocks);
-    this.#set.added(batch.span.stream, batch.rows, blocks.length - before);
+    const rows = this.#rows.append(batch, this.#p.clock.now(), blocks, (row, problem) =>
+      this.#set.reject(rawRejectLine(batch, row, problem)),
+    );
+    this.#set.added(batch.span.stream, rows, blocks.length - before);
     return batch.rows;
   }
 

@@ -13,6 +13,7 @@ export type RejectCode =
   | "value.precision"
   | "value.null"
   | "value.zone"
+  | "value.nul"
   | "json.syntax"
   | "json.not_object"
   | "json.duplicate_key"

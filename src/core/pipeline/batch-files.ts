@@ -16,6 +16,7 @@ export class BatchFile {
   stream: StreamKey | null = null;
   sha256 = "";
   authority: Authority | null = null;
+  rank: number | null = null;
   coverage: FileCoverage = { rows: [], total: null };
   /** Another file of the job with the same content, which lands instead. */
   twin: BatchFile | null = null;

@@ -6,7 +6,7 @@
  * Positions are safe since a set's spans are whole pieces that a lane has written, and the cutter's bytes were compared
  * with the hashed ones before a lane got them: what is covered is of that digest.
  */
-import type { CommitListener, SetCommitter } from "../delivery/committer.ts";
+import type { SetCommitter } from "../delivery/committer.ts";
 import { asFailure, Failure, fromWire, toWire } from "../failure/failure.ts";
 import type {
   BatchLanePort,
@@ -19,62 +19,20 @@ import type {
   RejectSample,
   RowRange,
 } from "../ports/batch-lane.ts";
-import type { Authority, StreamCoverage } from "../ports/coverage.ts";
+import type { Authority } from "../ports/coverage.ts";
 import type { SealedSet } from "../ports/lane.ts";
-import type { Observer } from "../ports/observer.ts";
 import { fileStreamKey, PART_BYTES } from "../records/file-stream.ts";
-import type { Clock } from "../time/clock.ts";
 import { BatchFile } from "./batch-files.ts";
+import type {
+  BatchProgress,
+  BatchResult,
+  BatchRunnerOptions,
+  BatchRunnerParts,
+} from "./batch-runner-parts.ts";
 import { Pulse } from "./pulse.ts";
 
-export interface BatchRunnerOptions {
-  readonly sink: string;
-  readonly lanes: number;
-  /** Pieces that the cutter may have made and no lane has finished. */
-  readonly credits: number;
-  readonly heartbeatMs: number;
-  readonly maxRejects: number;
-  readonly blockBytes: number;
-  /** Columns of the files, for blank lines of one-column files. */
-  readonly columnsOf: (work: FileWork) => number;
-}
-
-export interface BatchRunnerParts {
-  readonly clock: Clock;
-  readonly coverage: StreamCoverage;
-  readonly committer: (listener: CommitListener) => SetCommitter;
-  readonly sweep: () => Promise<void>;
-  readonly spawnLane: (lane: number) => BatchLanePort;
-  readonly spawnCutter: () => CutterPort;
-  readonly digestOf: (parts: Uint8Array) => string;
-  /** Row ranges of a file that lanes read by themselves (Parquet); null: it is cut. */
-  readonly rangesOf: (work: FileWork) => readonly Omit<RowRange, "file">[] | null;
-  /** Throws files.changed if the file is not what it was at the start. */
-  readonly unchanged: (work: FileWork) => void;
-  readonly observer: Observer;
-  readonly onSample: (sample: RejectSample) => void;
-}
-
-export interface BatchProgress {
-  readonly files: number;
-  readonly filesDone: number;
-  readonly filesSkipped: number;
-  /** Bytes of files as they are stored, all and done. */
-  readonly bytes: number;
-  readonly bytesDone: number;
-  /** Rows given to the sink, refused and covered by earlier runs; of them covered by now. */
-  readonly rows: number;
-  readonly rejected: number;
-  readonly skippedRows: number;
-  readonly landed: number;
-  readonly sets: number;
-}
-
-export interface BatchResult extends BatchProgress {
-  /** Names of files whose content another file of the job has too. */
-  readonly twins: readonly { readonly file: string; readonly of: string }[];
-  readonly stopped: boolean;
-}
+/** The counter that files are ranked by. */
+const RANKS = "files";
 
 /** Hashing is ahead of cutting by so many files. */
 const AHEAD = 4;
@@ -105,6 +63,8 @@ export class BatchRunner {
   #bytesDone = 0;
   #laneTurn = 0;
   #claims: Promise<void> = Promise.resolve();
+  /** Files that were claimed, or are about to be. */
+  #claimed = 0;
   #end!: (failure: Failure | null) => void;
   readonly #ended: Promise<Failure | null>;
 
@@ -259,15 +219,26 @@ export class BatchRunner {
     if (twin !== undefined) {
       f.twin = twin;
       this.#skip(f);
+      this.#claimIdentified();
       return;
     }
     this.#streams.set(stream, f);
-    this.#claims = this.#claims.then(() => this.#claim(f)).catch((e) => this.#fail(asFailure(e)));
+    this.#claimIdentified();
+  }
+
+  /** In the order of the files, whichever was hashed first. */
+  #claimIdentified(): void {
+    for (; (this.#files[this.#claimed]?.stream ?? null) !== null; this.#claimed++) {
+      const f = this.#files[this.#claimed]!;
+      if (f.twin === null)
+        this.#claims = this.#claims.then(() => this.#claim(f)).catch((e) => this.#fail(asFailure(e)));
+    }
   }
 
   async #claim(f: BatchFile): Promise<void> {
     const [claim] = await this.#p.coverage.claim([f.stream!], null);
     f.claimed(claim!);
+    if (this.#o.ranked && !f.isComplete) f.rank = await this.#rankOf(f);
     if (f.work.file === this.#files[0]?.work.file) await this.#p.sweep();
     if (f.isComplete) {
       this.#skippedRows += Number(f.coverage.total ?? 0n);
@@ -276,6 +247,17 @@ export class BatchRunner {
     }
     f.state = "hashed";
     this.#advance();
+  }
+
+  /** The one that it had in an earlier run, else the next. Durable before a row of the file is written. */
+  async #rankOf(f: BatchFile): Promise<number> {
+    const { coverage } = this.#p;
+    const known = await coverage.topic(f.stream!);
+    if (known !== null) return known.incarnation;
+    const next = await coverage.lease(RANKS);
+    const rank = next.kind === "lease" ? next.lease : 0;
+    await coverage.rememberTopic(f.stream!, { topicId: f.sha256, incarnation: rank });
+    return rank;
   }
 
   #skip(f: BatchFile): void {
@@ -295,6 +277,8 @@ export class BatchRunner {
         work,
         stream: stream!,
         sha256,
+        authority: f.authority,
+        rank: f.rank,
         covered: coverage.rows,
         ended: coverage.total !== null,
       });

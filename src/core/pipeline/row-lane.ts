@@ -2,6 +2,7 @@
  * A lane of a batch job: decodes pieces of files into columns and writes them. One message at a time. A set is sealed
  * only between two pieces, so a span stands for whole pieces.
  */
+import { RecordCursor, type RecordLayout } from "../codecs/record-cursor.ts";
 import type { PieceDecoder, Reject } from "../codecs/rows.ts";
 import { waitedOut } from "../coverage/outage.ts";
 import { type Ranges, subtractRanges } from "../coverage/ranges.ts";
@@ -16,8 +17,9 @@ import type {
   TableSpec,
   ToBatchLane,
 } from "../ports/batch-lane.ts";
+import type { Authority } from "../ports/coverage.ts";
 import type { SealedSet } from "../ports/lane.ts";
-import type { TableSink } from "../ports/table-sink.ts";
+import type { RefusedCell, TableSink } from "../ports/table-sink.ts";
 import { endSpan } from "../records/file-stream.ts";
 import type { Span, StreamKey } from "../records/stream.ts";
 import { type Clock, sleep } from "../time/clock.ts";
@@ -30,6 +32,8 @@ export interface RowLaneOptions {
   /** Bytes of columns that are written as one row group, and of a set after which it is sealed. */
   readonly groupBytes: number;
   readonly rollBytes: number;
+  /** The sink may refuse rows: it gets them while the piece that they stand in is there. */
+  readonly refusing: boolean;
 }
 
 export interface RowLaneParts {
@@ -49,6 +53,8 @@ interface OpenFile {
   readonly work: FileWork;
   readonly stream: StreamKey;
   readonly sha256: string;
+  readonly authority: Authority | null;
+  readonly rank: number | null;
   readonly covered: Ranges;
   readonly ended: boolean;
   decoder: PieceDecoder | null;
@@ -68,8 +74,11 @@ export class RowLane {
   #openedAt = 0;
   #spans: Span[] = [];
   #piece: PieceMessage | null = null;
+  #current: OpenFile | null = null;
   #rejected = 0;
   #samples: RejectSample[] = [];
+  /** Rows that the sink refused. */
+  #refused = 0;
   /** Lines before a place of the current piece, so that many rejects do not count them again and again. */
   #lineAt = 0;
   #line = 0;
@@ -94,8 +103,8 @@ export class RowLane {
         this.#p.post({ t: "hashed", hashed: this.#p.hash(m.task) });
         return;
       case "file": {
-        const { work, stream, sha256, covered, ended } = m;
-        this.#files.set(work.file, { work, stream, sha256, covered, ended, decoder: null });
+        const { t: _, ...file } = m;
+        this.#files.set(file.work.file, { ...file, decoder: null });
         return;
       }
       case "piece":
@@ -117,24 +126,38 @@ export class RowLane {
     this.#lineAt = 0;
     this.#line = line;
     file.decoder ??= this.#p.decoderOf(file.work.layout, this.#o.table);
-    const before = this.#table.rows;
-    let written = 0;
+    const rows = this.#counting();
     const skip = rangesWithin(file.covered, firstRow, records);
-    const found = file.decoder.decode({ bytes, from: 0, end, firstRow, skip }, this.#table, () => {
-      const rows = this.#table.rows;
-      if (this.#writeFull()) written += rows;
-    });
+    const found = file.decoder.decode({ bytes, from: 0, end, firstRow, skip }, this.#table, rows.full);
     if (found !== records) throw countsDiffer(file.work.name, firstRow, records, found);
-    const rows = written + this.#table.rows - before;
-    await this.#end(file, piece, records, rows, buffer);
+    await this.#end(file, piece, records, rows.end(), buffer);
   }
 
   async #range(range: RowRange): Promise<void> {
     const file = this.#file(range.file);
     this.#begin(file);
-    const found = this.#p.readRange(file.work, range, this.#table, () => void this.#writeFull());
+    this.#piece = null;
+    const rows = this.#counting();
+    const found = this.#p.readRange(file.work, range, this.#table, rows.full);
     if (found !== range.rows) throw countsDiffer(file.work.name, range.firstRow, range.rows, found);
-    await this.#end(file, range, range.rows, found, null);
+    await this.#end(file, range, range.rows, rows.end(), null);
+  }
+
+  /** Counts the rows of a piece that go to the sink, in as many batches as it takes. */
+  #counting(): { readonly full: () => void; readonly end: () => number } {
+    const before = this.#table.rows;
+    let written = 0;
+    const counted = (write: () => boolean) => {
+      const { rows } = this.#table;
+      if (write()) written += rows;
+    };
+    return {
+      full: () => counted(() => this.#writeFull()),
+      end: () => {
+        if (this.#o.refusing) counted(() => this.#write());
+        return written + this.#table.rows - before - this.#refused;
+      },
+    };
   }
 
   #file(n: number): OpenFile {
@@ -144,10 +167,18 @@ export class RowLane {
     return file;
   }
 
+  /** The file whose rows are read just now. */
+  get #now(): OpenFile {
+    if (this.#current === null) throw new Failure("internal.bug", "rows of no file");
+    return this.#current;
+  }
+
   #begin(file: OpenFile): void {
     this.#rejected = 0;
+    this.#refused = 0;
     this.#samples = [];
-    this.#table.begin({ name: file.work.name, sha256: file.sha256 });
+    this.#current = file;
+    this.#table.begin({ name: file.work.name, sha256: file.sha256, rank: file.rank });
     if (this.#id !== null) return;
     this.#id = this.#p.newSetId();
     this.#openedAt = this.#p.clock.now();
@@ -184,18 +215,36 @@ export class RowLane {
   /** True if the rows went on to the sink. */
   #writeFull(): boolean {
     if (this.#table.bytes < this.#o.groupBytes && this.#table.rows < GROUP_ROWS) return false;
-    this.#write();
+    return this.#write();
+  }
+
+  #write(): boolean {
+    if (this.#table.rows > 0) {
+      const refuse = this.#refusing();
+      this.#p.sink.write(this.#table.batch(), refuse);
+    }
+    this.#table.clear();
     return true;
   }
 
-  #write(): void {
-    if (this.#table.rows > 0) this.#p.sink.write(this.#table.batch());
-    this.#table.clear();
+  /** For rows that the sink refuses: their records are looked for in the piece, which is there still. */
+  #refusing(): (cell: RefusedCell) => void {
+    let cursor: RecordCursor | null = null;
+    return ({ row: at, code, column, reason }) => {
+      if (!this.#o.refusing) throw new Failure("internal.bug", "a sink refuses rows and did not say so");
+      const row = this.#table.rowOf(at);
+      const piece = this.#piece;
+      this.#refused++;
+      if (piece === null) return this.#tell({ line: 0, row, code, column, reason }, new Uint8Array(0));
+      cursor ??= new RecordCursor(new Uint8Array(piece.buffer), piece.end, recordLayout(this.#now));
+      const found = cursor.find(row - piece.firstRow);
+      if (found === null) throw new Failure("internal.bug", `row ${row} is not in its piece`);
+      this.#reject({ row, ...found, code, column, reason });
+    };
   }
 
   #reject(r: Reject): void {
     const piece = this.#piece!;
-    const { work } = this.#file(piece.file);
     const bytes = new Uint8Array(piece.buffer);
     if (r.from < this.#lineAt) {
       this.#lineAt = 0;
@@ -203,8 +252,12 @@ export class RowLane {
     }
     for (; this.#lineAt < r.from; this.#lineAt++) if (bytes[this.#lineAt] === 10) this.#line++;
     const { row, code, column, reason } = r;
-    const sample = { file: work.name, line: this.#line, row, code, column, reason };
-    this.#p.sink.reject(rejectLine(sample, bytes.subarray(r.from, r.to)), 1);
+    this.#tell({ line: this.#line, row, code, column, reason }, bytes.subarray(r.from, r.to));
+  }
+
+  #tell(refused: Omit<RejectSample, "file">, record: Uint8Array): void {
+    const sample = { file: this.#now.work.name, ...refused };
+    this.#p.sink.reject(rejectLine(sample, record), 1);
     this.#rejected++;
     if (this.#samples.length < SAMPLES) this.#samples.push(sample);
   }
@@ -215,7 +268,7 @@ export class RowLane {
     this.#write();
     const spans = this.#spans;
     const start = this.#p.clock.monotonic();
-    const files = await this.#retrying(() => this.#p.sink.seal(spans, []));
+    const files = await this.#retrying(() => this.#p.sink.seal(spans, this.#authorities(spans)));
     this.#id = null;
     this.#spans = [];
     if ("refused" in files) throw new Failure("coverage.fenced", files.detail);
@@ -229,12 +282,22 @@ export class RowLane {
     });
   }
 
+  #authorities(spans: readonly Span[]): Authority[] {
+    const streams = new Set(spans.map((s) => s.stream));
+    const files = [...this.#files.values()].filter((f) => streams.has(f.stream));
+    return files.flatMap((f) => (f.authority === null ? [] : [f.authority]));
+  }
+
   /** An outage of the sink is waited out with everything kept; what does not pass ends the job. */
   #retrying<T>(fn: () => Promise<T>): Promise<T> {
     const trouble = (f: Failure | null) =>
       this.#p.post({ t: "sink", failure: f === null ? null : toWire(f) });
     return waitedOut({ pause: (ms) => sleep(this.#p.clock, ms), trouble }, fn);
   }
+}
+
+function recordLayout({ work: { layout } }: OpenFile): RecordLayout {
+  return layout.format === "csv" ? { dialect: layout.dialect, columns: layout.columns.length } : "lines";
 }
 
 function rangesWithin(covered: Ranges, firstRow: number, rows: number): { from: number; next: number }[] {

@@ -3,15 +3,18 @@
  * row came from. Codecs fill it; `take` gives what there is as a batch.
  */
 import type { Reject, RowTarget } from "../codecs/rows.ts";
+import { Failure } from "../failure/failure.ts";
 import type { TableSpec } from "../ports/batch-lane.ts";
 import { BytesBuilder, builderOf, type ColumnBuilder, FixedBuilder } from "../types/column-builder.ts";
 import type { ColumnField, ColumnType, TableBatch } from "../types/table-batch.ts";
 import type { TableSchema } from "../types/table-schema.ts";
 
 const INT64: ColumnType = { id: "int", bits: 64, signed: true };
+const INT32: ColumnType = { id: "int", bits: 32, signed: true };
 const TWO32 = 0x1_0000_0000;
 
 interface Origin {
+  readonly rank: number;
   readonly name: Uint8Array;
   readonly digest: Uint8Array;
 }
@@ -22,18 +25,25 @@ export class RowTable implements RowTarget {
   readonly #fields: readonly ColumnField[];
   readonly #locator: Locator | null;
   readonly #onReject: (reject: Reject) => void;
+  /** Which rows of the file the rows are: number of rows, first of them in the file. */
+  #runs: { readonly rows: number; readonly firstRow: number }[] = [];
+  /** The run that was looked at last, and the first row of the batch in it. */
+  #run = 0;
+  #runStart = 0;
 
-  constructor({ schema, metadata, prefix }: TableSpec, onReject: (reject: Reject) => void) {
+  constructor(spec: TableSpec, onReject: (reject: Reject) => void) {
+    const { schema, metadata, ranked } = spec;
     this.schema = schema;
     this.columns = schema.fields.map((f) => builderOf(f.type));
-    this.#locator = metadata === "none" ? null : new Locator(prefix);
-    this.#fields = [...schema.fields.map(plainField), ...(this.#locator?.fields ?? [])];
+    this.#locator = metadata === "none" ? null : new Locator(ranked);
+    this.#fields = tableFields(spec);
     this.#onReject = onReject;
   }
 
   /** Rows that come belong to this file. */
-  begin(origin: { readonly name: string; readonly sha256: string }): void {
+  begin(origin: { readonly name: string; readonly sha256: string; readonly rank: number | null }): void {
     this.#locator?.begin({
+      rank: origin.rank ?? 0,
       name: new TextEncoder().encode(origin.name),
       digest: Uint8Array.from(origin.sha256.match(/../g) ?? [], (h) => Number.parseInt(h, 16)),
     });
@@ -41,6 +51,21 @@ export class RowTable implements RowTarget {
 
   addRun(firstRow: number, rows: number): void {
     this.#locator?.add(firstRow, rows);
+    this.#runs.push({ rows, firstRow });
+  }
+
+  /** The row of the file that row `at` of the batch is. Cheap where it is asked for in ascending order. */
+  rowOf(at: number): number {
+    if (at < this.#runStart) {
+      this.#run = 0;
+      this.#runStart = 0;
+    }
+    for (; this.#run < this.#runs.length; this.#run++) {
+      const { rows, firstRow } = this.#runs[this.#run]!;
+      if (at < this.#runStart + rows) return firstRow + at - this.#runStart;
+      this.#runStart += rows;
+    }
+    throw new Failure("internal.bug", `row ${at} of a batch of ${this.rows}`);
   }
 
   reject(reject: Reject): void {
@@ -64,7 +89,29 @@ export class RowTable implements RowTarget {
   clear(): void {
     for (const c of this.columns) c.reset();
     this.#locator?.reset();
+    this.#runs = [];
+    this.#run = 0;
+    this.#runStart = 0;
   }
+}
+
+/** The columns of every batch: the schema's, then those of the locator. */
+export function tableFields({ schema, metadata, prefix, ranked }: TableSpec): readonly ColumnField[] {
+  return [...schema.fields.map(plainField), ...(metadata === "none" ? [] : locatorFields(prefix, ranked))];
+}
+
+function locatorFields(prefix: string, ranked: boolean): readonly ColumnField[] {
+  const field = (name: string, type: ColumnType): ColumnField => ({
+    name: `${prefix}source_${name}`,
+    type,
+    nullable: false,
+  });
+  return [
+    field("topic", { id: "utf8" }),
+    field("message_id", { id: "binary" }),
+    field("offset", INT64),
+    ...(ranked ? [field("incarnation", INT32)] : []),
+  ];
 }
 
 function plainField({ name, type, nullable }: ColumnField): ColumnField {
@@ -73,27 +120,18 @@ function plainField({ name, type, nullable }: ColumnField): ColumnField {
 
 /** File name, digest of the file, number of the row. */
 class Locator {
-  readonly fields: readonly ColumnField[];
   readonly #name = new BytesBuilder({ id: "utf8" });
   readonly #digest = new BytesBuilder({ id: "binary" });
   readonly #row = new FixedBuilder(INT64);
+  readonly #rank: FixedBuilder | null;
   #origin: Origin | null = null;
 
-  constructor(prefix: string) {
-    const field = (name: string, type: ColumnType): ColumnField => ({
-      name: `${prefix}source_${name}`,
-      type,
-      nullable: false,
-    });
-    this.fields = [
-      field("topic", this.#name.type),
-      field("message_id", this.#digest.type),
-      field("offset", INT64),
-    ];
+  constructor(ranked: boolean) {
+    this.#rank = ranked ? new FixedBuilder(INT32) : null;
   }
 
   get bytes(): number {
-    return this.#name.bytes + this.#digest.bytes + this.#row.bytes;
+    return this.#name.bytes + this.#digest.bytes + this.#row.bytes + (this.#rank?.bytes ?? 0);
   }
 
   begin(origin: Origin): void {
@@ -111,16 +149,22 @@ class Locator {
       b.i32[at + 1] = Math.floor(n / TWO32);
     }
     b.rows += rows;
+    if (this.#rank === null) return;
+    this.#rank.reserve(rows);
+    this.#rank.i32.fill(this.#origin!.rank, this.#rank.rows, this.#rank.rows + rows);
+    this.#rank.rows += rows;
   }
 
   finish() {
-    return [this.#name.finish(), this.#digest.finish(), this.#row.finish()];
+    const rank = this.#rank === null ? [] : [this.#rank.finish()];
+    return [this.#name.finish(), this.#digest.finish(), this.#row.finish(), ...rank];
   }
 
   reset(): void {
     this.#name.reset();
     this.#digest.reset();
     this.#row.reset();
+    this.#rank?.reset();
   }
 }
 

@@ -7,6 +7,7 @@ import type { CsvDialect } from "../codecs/csv/dialect.ts";
 import type { FailureWire } from "../failure/failure.ts";
 import type { StreamKey } from "../records/stream.ts";
 import type { TableSchema } from "../types/table-schema.ts";
+import type { Authority } from "./coverage.ts";
 import type { SealedSet } from "./lane.ts";
 
 export type Compression = "none" | "gzip" | "zstd";
@@ -99,6 +100,10 @@ export type ToBatchLane =
       readonly work: FileWork;
       readonly stream: StreamKey;
       readonly sha256: string;
+      /** Under which its rows are written: a sink that commits by itself proves it in its transaction. */
+      readonly authority: Authority | null;
+      /** Place of the file in the order in which files came to this sink; null where nothing depends on it. */
+      readonly rank: number | null;
       /** Rows that are covered already. */
       readonly covered: readonly { readonly from: bigint; readonly next: bigint }[];
       /** The mark of its end is covered, though rows before it may not be. */
@@ -154,4 +159,6 @@ export interface TableSpec {
   readonly schema: TableSchema;
   readonly metadata: "none" | "locator" | "all";
   readonly prefix: string;
+  /** With a column that orders files: the later one wins. */
+  readonly ranked: boolean;
 }

@@ -1,15 +1,29 @@
 /** The lane's end of a sink of decoded rows. The same turns as a raw writer's, over columns. */
+import type { RejectCode } from "../codecs/rows.ts";
 import type { Span } from "../records/stream.ts";
 import type { TableBatch } from "../types/table-batch.ts";
 import type { Authority } from "./coverage.ts";
 import type { SetFiles, SetRefusal } from "./lane-parts.ts";
 
+/** A value that the sink cannot hold as it is. */
+export interface RefusedCell {
+  /** Within the batch. */
+  readonly row: number;
+  readonly code: RejectCode;
+  readonly column: string;
+  /** What was seen and what is allowed. */
+  readonly reason: string;
+}
+
 /** One per lane. Holds the open set. */
 export interface TableSink {
   /** Begins a set under this id, unique over all processes that ever write the sink. */
   open(id: string): void;
-  /** Takes the rows, synchronously: the batch's arrays may be reused on return. All batches have one schema. */
-  write(batch: TableBatch): void;
+  /**
+   * Takes the rows, synchronously: the batch's arrays may be reused on return. All batches have one schema. Rows that it
+   * refuses, in ascending order, are told and not taken.
+   */
+  write(batch: TableBatch, refuse: (cell: RefusedCell) => void): void;
   /** Lines of refused rows; they become durable with the set. */
   reject(lines: Uint8Array, rows: number): void;
   /** Moves on what is complete. After a retryable Failure nothing is lost: calling it again goes on. */

@@ -6,11 +6,8 @@ import { beforeEach, expect, test } from "bun:test";
 import { Committer } from "../../../src/core/delivery/committer.ts";
 import { Failure, toWire } from "../../../src/core/failure/failure.ts";
 import type { TwgEvent } from "../../../src/core/observe/events.ts";
-import {
-  type BatchResult,
-  BatchRunner,
-  type BatchRunnerOptions,
-} from "../../../src/core/pipeline/batch-runner.ts";
+import { BatchRunner } from "../../../src/core/pipeline/batch-runner.ts";
+import type { BatchResult, BatchRunnerOptions } from "../../../src/core/pipeline/batch-runner-parts.ts";
 import type {
   BatchLanePort,
   CutterPort,
@@ -147,6 +144,7 @@ async function start(ids: number[], over: Partial<BatchRunnerOptions> = {}, byte
       credits: 3,
       heartbeatMs: 1e6,
       maxRejects: 0,
+      ranked: false,
       blockBytes: BLOCK,
       columnsOf: () => 1,
       ...over,

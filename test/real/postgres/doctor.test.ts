@@ -18,6 +18,8 @@ describe.skipIf(POSTGRES === null)("doctor", () => {
       table: TABLE,
       prefix: "_twg_",
       create,
+      rejects: null,
+      upsert: false,
       stateSchema: "twg",
     };
     return runCheckups([postgresCheckup(options, parts)], systemClock, 20_000);

@@ -115,6 +115,22 @@ describe.skipIf(POSTGRES === null)("a transaction", () => {
     expect(await count()).toBe("10|10");
   });
 
+  // The end of the session comes together with the answer to the COPY, so it is known before the next statement is sent:
+  // the coverage must not go out on another connection, without the rows.
+  test("a session that ends between the rows and the commit takes both with it", async () => {
+    const { proxy, over } = await through();
+    const s = sink(over);
+    await s.prepare();
+    const authorities = await s.claimed();
+    s.begin(rows(0, 10));
+    proxy.troubles.push({ kind: "terminated_after", text: "COPY 10\0" });
+    const f = await failed(s.seal(rows(0, 10), authorities));
+    expect([f.retry, proxy.happened]).toEqual([true, 1]);
+    expect([await count(), await covered()]).toEqual(["0|0", []]);
+    expect(await s.seal(rows(0, 10), authorities)).toMatchObject({ covered: true, rows: 10 });
+    expect([await count(), await covered()]).toEqual(["10|10", [`${KEY}|0|10`]]);
+  });
+
   test("a connection that is cut at any byte of the COPY costs nothing but the same bytes once more", async () => {
     const { proxy, over } = await through();
     const s = sink(over);

@@ -9,7 +9,17 @@ export type Trouble =
   /** Ends both sides after so many bytes from the client. */
   | { readonly kind: "cut_after_bytes"; readonly bytes: number }
   /** Passes nothing of the server any more once the client has said the text; both sides stay. */
-  | { readonly kind: "silence_after"; readonly text: string };
+  | { readonly kind: "silence_after"; readonly text: string }
+  /** In one piece with the server's answer that holds the text comes the end of the session, as when it is terminated. */
+  | { readonly kind: "terminated_after"; readonly text: string };
+
+/** ErrorResponse, FATAL 57P01. */
+const TERMINATED = (() => {
+  const fields = Buffer.from("SFATAL\0VFATAL\0C57P01\0Mterminating connection\0\0", "latin1");
+  const head = Buffer.from("E\0\0\0\0", "latin1");
+  head.writeInt32BE(fields.length + 4, 1);
+  return Buffer.concat([head, fields]);
+})();
 
 export class TroubledProxy {
   /** Troubles to come, in order: each waits for the first piece that it fits. None: all passes. */
@@ -48,15 +58,18 @@ export class TroubledProxy {
     };
     client.on("data", (chunk: Buffer) => {
       seen += chunk.length;
-      const trouble = this.#met(chunk, seen);
+      const trouble = this.#met(chunk, seen, "client");
       if (trouble?.kind === "cut_before" || trouble?.kind === "cut_after_bytes") return end();
       losing ||= trouble?.kind === "lose_answer";
       silent ||= trouble?.kind === "silence_after";
       server.write(chunk);
     });
-    server.on("data", (chunk) => {
+    server.on("data", (chunk: Buffer) => {
       if (losing) end();
-      else if (!silent) client.write(chunk);
+      else if (this.#met(chunk, 0, "server") !== undefined) {
+        client.end(Buffer.concat([chunk, TERMINATED]));
+        server.destroy();
+      } else if (!silent) client.write(chunk);
     });
     for (const s of [client, server]) {
       this.#open.add(s);
@@ -66,9 +79,10 @@ export class TroubledProxy {
   }
 
   /** The next trouble if this piece meets it. */
-  #met(chunk: Buffer, seen: number): Trouble | undefined {
+  #met(chunk: Buffer, seen: number, from: "client" | "server"): Trouble | undefined {
     const trouble = this.troubles[0];
-    if (trouble === undefined) return undefined;
+    if (trouble === undefined || (trouble.kind === "terminated_after") !== (from === "server"))
+      return undefined;
     const meets =
       trouble.kind === "cut_after_bytes" ? seen > trouble.bytes : chunk.includes(trouble.text, 0, "latin1");
     if (!meets) return undefined;

@@ -19,7 +19,8 @@ export interface SinkOptions {
   readonly settings: PostgresSettings;
   readonly instance?: string;
   readonly lockTimeoutMs?: number;
-  readonly table?: typeof TABLE;
+  readonly table?: { readonly schema: string; readonly table: string };
+  readonly upsert?: boolean;
   readonly hook?: (point: TransactionPoint) => void;
   /** Members of a group beside each other. */
   readonly shared?: boolean;
@@ -53,6 +54,8 @@ export class Sink {
       {
         ...shared,
         table: options.table ?? TABLE,
+        rejects: null,
+        upsert: options.upsert ?? false,
         prefix: "_twg_",
         commitBytes: 16 * 1024 * 1024,
         intervalMs: 1000,
@@ -62,8 +65,8 @@ export class Sink {
   }
 
   prepare(create = true): Promise<void> {
-    const { settings, table = TABLE } = this.#o;
-    return prepareSink({ settings, table, prefix: "_twg_", create }, parts);
+    const { settings, table = TABLE, upsert = false } = this.#o;
+    return prepareSink({ settings, table, prefix: "_twg_", create, rejects: null, upsert }, parts);
   }
 
   /** Takes the sink and the stream; the authority to write it. */

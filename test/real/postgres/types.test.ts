@@ -8,6 +8,7 @@ import { prepareFields } from "../../../src/adapters/postgres/prepare.ts";
 import { PostgresTableWriter } from "../../../src/adapters/postgres/table-writer.ts";
 import { Failure } from "../../../src/core/failure/failure.ts";
 import type { Authority } from "../../../src/core/ports/coverage.ts";
+import type { RefusedCell } from "../../../src/core/ports/table-sink.ts";
 import type { ColumnType, TableBatch } from "../../../src/core/types/table-batch.ts";
 import { batch, field, type Plain } from "./columns.ts";
 import { demandPostgres, freshDatabase, lines, POSTGRES, parts, psql, settings } from "./server.ts";
@@ -54,8 +55,9 @@ describe.skipIf(POSTGRES === null)("a column", () => {
     { create = true, upsert, rejected: lines_ }: How = {},
   ) {
     const fields = batches[0]!.fields;
-    const place = { settings: settings(database), table: TABLE };
-    const targets = await prepareFields({ ...place, create }, fields, parts);
+    const place = { settings: settings(database), table: TABLE, rejects: null };
+    const key = upsert?.key ?? [];
+    const targets = await prepareFields({ ...place, create, key }, fields, parts);
     const writer = new PostgresTableWriter(
       {
         ...place,
@@ -66,19 +68,16 @@ describe.skipIf(POSTGRES === null)("a column", () => {
         stateSchema: "twg",
         lockTimeoutMs: 5000,
         intervalMs: 1000,
-        upsert: upsert ?? null,
+        upsert: upsert === undefined ? null : { ...upsert, across: null },
       },
-      {
-        ...parts,
-        writer: "t",
-        refused: (_b, { row, column, problem }) =>
-          JSON.stringify({ row, column: column.name, code: problem }),
-      },
+      { ...parts, writer: "t" },
     );
+    const refuse = ({ row, column, code }: RefusedCell) =>
+      writer.reject(new TextEncoder().encode(`${JSON.stringify({ row, column, code })}\n`));
     const from = next;
     next += BigInt(batches.reduce((n, b) => n + b.rows, 0));
     writer.open(`set-${from}`);
-    for (const b of batches) writer.write(b);
+    for (const b of batches) writer.write(b, refuse);
     if (lines_ !== undefined) writer.reject(new TextEncoder().encode(lines_));
     await writer.flush();
     const sealed = await writer.seal([{ stream: KEY, from, next }], authorities);
@@ -306,22 +305,22 @@ describe.skipIf(POSTGRES === null)("a column", () => {
 
   test("a value that PostgreSQL cannot hold costs its row, with a code; the others land in the same commit", async () => {
     const wrong: readonly [ColumnType, Plain, string][] = [
-      [{ id: "utf8" }, "a\0b", "nul_in_text"],
-      [{ id: "utf8" }, Uint8Array.of(0xc3, 0x28), "not_utf8"],
-      [{ id: "json" }, '"\\u0000"', "nul_in_text"],
-      [{ id: "json" }, '{"a": "\\ud800"}', "json_invalid"],
-      [{ id: "json" }, '"\\udc00\\ud800"', "json_invalid"],
-      [{ id: "json" }, "{", "json_invalid"],
-      [{ id: "json" }, "1e400000", "out_of_range"],
-      [{ id: "date32" }, 2_145_042_906, "out_of_range"],
-      [timestamp("us"), -210_866_803_200_000_001n, "out_of_range"],
-      [timestamp("ms"), 9_224_318_016_000_000n, "out_of_range"],
-      [timestamp("s"), 10n ** 15n, "out_of_range"],
-      [timestamp("ns"), 1n, "precision"],
-      [{ id: "time64", unit: "ns" }, 1n, "precision"],
-      [{ id: "interval" }, [0, 0, 1n], "precision"],
-      [list({ id: "utf8" }), ["fine", "a\0b"], "nul_in_text"],
-      [{ id: "struct", fields: [field("a", { id: "utf8" })] }, { a: "\0" }, "nul_in_text"],
+      [{ id: "utf8" }, "a\0b", "value.nul"],
+      [{ id: "utf8" }, Uint8Array.of(0xc3, 0x28), "row.encoding"],
+      [{ id: "json" }, '"\\u0000"', "value.nul"],
+      [{ id: "json" }, '{"a": "\\ud800"}', "value.type"],
+      [{ id: "json" }, '"\\udc00\\ud800"', "value.type"],
+      [{ id: "json" }, "{", "value.type"],
+      [{ id: "json" }, "1e400000", "value.range"],
+      [{ id: "date32" }, 2_145_042_906, "value.range"],
+      [timestamp("us"), -210_866_803_200_000_001n, "value.range"],
+      [timestamp("ms"), 9_224_318_016_000_000n, "value.range"],
+      [timestamp("s"), 10n ** 15n, "value.range"],
+      [timestamp("ns"), 1n, "value.precision"],
+      [{ id: "time64", unit: "ns" }, 1n, "value.precision"],
+      [{ id: "interval" }, [0, 0, 1n], "value.precision"],
+      [list({ id: "utf8" }), ["fine", "a\0b"], "value.nul"],
+      [{ id: "struct", fields: [field("a", { id: "utf8" })] }, { a: "\0" }, "value.nul"],
     ];
     for (const [type, value, code] of wrong) {
       await psql(database, "drop table if exists typed");
@@ -414,7 +413,7 @@ describe.skipIf(POSTGRES === null)("a column", () => {
     );
     expect(await psql(database, "select i from typed order by i")).toBe("1\n3");
     expect(await psql(database, "select line from twg.reject")).toBe(
-      '{"row":1,"column":"i","code":"null_not_allowed"}',
+      '{"row":1,"column":"i","code":"value.null"}',
     );
   });
 

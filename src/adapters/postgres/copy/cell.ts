@@ -8,7 +8,8 @@ export type CellProblem =
   | "json_invalid"
   | "out_of_range"
   | "precision"
-  | "null_not_allowed";
+  | "null_not_allowed"
+  | "key_too_long";
 
 export function isValid(column: TableColumn, row: number): boolean {
   const { validity } = column;

@@ -9,7 +9,7 @@
 import { ByteWriter } from "../../../core/bytes/writer.ts";
 import type { BytesColumn, HeadersColumn, RawBatch } from "../../../core/records/raw-batch.ts";
 import { fillRecordIds, recordIdBase } from "../../../core/records/record-id.ts";
-import { COPIED_COLUMNS } from "../table/raw-columns.ts";
+import { copiedColumns } from "../table/raw-columns.ts";
 import type { CopyBlocks } from "./blocks.ts";
 import { isBeyond, putMilliseconds } from "./timestamps.ts";
 
@@ -18,35 +18,55 @@ const UTF8 = new TextEncoder();
 const TIMESTAMP_TYPES = [null, "CreateTime", "LogAppendTime"] as const;
 /** offset 4+8, timestamp 4+8, beyond 4, record id 4+16, heads of key, value and headers 3*4. */
 const FIXED_BYTES = 12 + 12 + 4 + 20 + 12;
+/** An index takes entries of a third of its page, 2,704 bytes; the name of a topic has at most 249 of them. */
+const MAX_KEY_BYTES = 2400;
 const EMPTY_ARRAY_BYTES = 12;
 const ARRAY_HEAD_BYTES = 28;
 
+/** Why a record cannot be upserted; the codes stand in reject lines. */
+export type KeyProblem = "key.missing" | "key.too_long";
+export type RefusedRecord = (row: number, problem: KeyProblem) => void;
+
 export class RawRows {
   readonly #pipeline: Uint8Array;
+  readonly #upsert: boolean;
   #ids = new Int32Array(0);
 
-  constructor(pipeline: string) {
+  constructor(pipeline: string, upsert: boolean) {
     this.#pipeline = UTF8.encode(pipeline);
+    this.#upsert = upsert;
   }
 
-  /** Appends all rows of the batch. `now`: wall time, ms. */
-  append(batch: RawBatch, now: number, blocks: CopyBlocks): void {
+  /**
+   * Appends the rows of the batch and answers how many: for an upsert, those whose key can be one. `now`: wall time, ms.
+   */
+  append(batch: RawBatch, now: number, blocks: CopyBlocks, refused: RefusedRecord): number {
     const { stream, rows, runs } = batch;
     if (this.#ids.length < rows * 4) this.#ids = new Int32Array(rows * 4);
     fillRecordIds(recordIdBase(stream), stream.partition, batch.offsets, 0, rows, this.#ids, 0);
     const shared = this.#shared(batch, now);
     let from = 0;
+    let appended = 0;
     for (let run = 0; run < runs.count; run++) {
       const to = Math.min(rows, runs.end[run]!);
-      this.#run(batch, from, to, new Uint8Array([...shared, ...runFields(batch, run)]), blocks);
+      const template = new Uint8Array([...shared, ...runFields(batch, run)]);
+      // Without an upsert the whole run is one stretch.
+      for (let at = from; at < to; ) {
+        const end = this.#upsert ? keyedUntil(batch, at, to) : to;
+        if (end > at) this.#run(batch, at, end, template, blocks);
+        appended += end - at;
+        if (end < to) refused(end, isNull(batch.key, end) ? "key.missing" : "key.too_long");
+        at = end + 1;
+      }
       from = to;
     }
+    return appended;
   }
 
   /** The number of fields, and those that all records of a batch share. */
   #shared({ stream, ingestTs }: RawBatch, now: number): Uint8Array {
     const w = new ByteWriter();
-    w.i16(COPIED_COLUMNS.length);
+    w.i16(copiedColumns(this.#upsert).length);
     w.sizedBytes(UTF8.encode(stream.transport));
     w.sizedBytes(stream.cluster === "" ? null : UTF8.encode(stream.cluster));
     w.sizedBytes(UTF8.encode(stream.topic));
@@ -54,6 +74,7 @@ export class RawRows {
     w.i32(8).raw(timestamp(ingestTs));
     w.i32(8).raw(timestamp(now));
     w.sizedBytes(this.#pipeline);
+    if (this.#upsert) w.i32(4).i32(stream.incarnation);
     return w.copy();
   }
 
@@ -105,6 +126,13 @@ export class RawRows {
       putHeaders(bytes, view, at, headers, i, headerBytes);
     }
   }
+}
+
+/** The first record from `from` on, below `to`, whose key cannot be one; `to`: there is none. */
+function keyedUntil({ key }: RawBatch, from: number, to: number): number {
+  let i = from;
+  while (i < to && !isNull(key, i) && sizeOf(key, i) <= MAX_KEY_BYTES) i++;
+  return i;
 }
 
 function runOf({ runs }: RawBatch, row: number): number {

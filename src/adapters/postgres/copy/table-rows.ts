@@ -15,6 +15,8 @@ export interface RefusedRow {
 export interface TargetColumn {
   readonly type: string;
   readonly notNull: boolean;
+  /** Most bytes of a value; null: as many as the type takes. */
+  readonly maxBytes: number | null;
 }
 
 /** How many rows were appended. `targets`: the table's column for each field. */
@@ -24,7 +26,7 @@ export function appendTableRows(
   blocks: CopyBlocks,
   refused: (row: RefusedRow) => void,
 ): number {
-  const cells = batch.columns.map((c, i) => checked(cellsOf(c, targets[i]!.type), targets[i]!.notNull));
+  const cells = batch.columns.map((c, i) => checked(cellsOf(c, targets[i]!.type), targets[i]!));
   const count = cells.length;
   let appended = 0;
   for (let row = 0; row < batch.rows; row++) {
@@ -51,7 +53,12 @@ export function appendTableRows(
   return appended;
 }
 
-function checked(cells: Cells, notNull: boolean): Cells {
-  if (!notNull) return cells;
-  return { ...cells, problem: (row) => (cells.size(row) < 0 ? "null_not_allowed" : cells.problem(row)) };
+function checked(cells: Cells, { notNull, maxBytes }: TargetColumn): Cells {
+  if (!notNull && maxBytes === null) return cells;
+  const problem = (row: number): CellProblem | null => {
+    const size = cells.size(row);
+    if (notNull && size < 0) return "null_not_allowed";
+    return maxBytes !== null && size > maxBytes ? "key_too_long" : cells.problem(row);
+  };
+  return { ...cells, problem };
 }

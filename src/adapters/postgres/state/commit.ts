@@ -25,8 +25,6 @@ export interface SetToCommit {
   readonly authorities: readonly Authority[];
   readonly rows: number;
   readonly bytes: number;
-  /** Refused rows, a line of text each. */
-  readonly rejects: readonly string[];
   /** Rows and bytes by stream. */
   readonly byStream: ReadonlyMap<StreamKey, { readonly rows: number; readonly bytes: number }>;
 }
@@ -131,6 +129,13 @@ export async function commitSet(
   set: SetToCommit,
   hook: (point: "before_commit") => void,
 ): Promise<SetRefusal | null> {
+  // Outside of a transaction the positions would be covered by themselves, without the rows.
+  if (!connection.inTransaction) {
+    const why = { at: connection.at, retry: true };
+    throw (
+      connection.failure ?? new Failure("postgres.disconnected", "the transaction of the rows is gone", why)
+    );
+  }
   const locked = await lockStreams(connection, names, key, set.spans);
   const refused = refusal(set, locked);
   if (refused !== null) {
@@ -197,15 +202,6 @@ function commitStatements(names: StateNames, key: SinkKey, set: SetToCommit, { c
             SET set_id = excluded.set_id, rows = excluded.rows, bytes = excluded.bytes, committed_at = clock_timestamp()`,
       parameters: [...of, set.writer, set.id, String(set.rows), String(set.bytes)],
     },
-    ...(set.rejects.length === 0
-      ? []
-      : [
-          {
-            sql: `INSERT INTO ${names.table("reject")} (pipeline, sink, set_id, line)
-                  SELECT $1, $2, $3, l FROM jsonb_array_elements_text($4::jsonb) l`,
-            parameters: [...of, set.id, JSON.stringify(set.rejects)],
-          },
-        ]),
     { sql: "COMMIT", parameters: [] },
   ];
 }

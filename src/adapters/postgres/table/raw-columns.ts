@@ -8,6 +8,7 @@
  * and bytes that are no text all stay, and no type has to be made for it.
  */
 import { METADATA_COLUMNS, type MetadataType, metadataName } from "../../../core/records/metadata-columns.ts";
+import type { Upsert } from "./upsert.ts";
 
 export interface TableColumnSpec {
   readonly name: string;
@@ -29,20 +30,56 @@ const TYPES: Readonly<Record<MetadataType, string>> = {
 
 const BEYOND = "source_timestamp_beyond";
 
-export function rawColumns(prefix: string): readonly TableColumnSpec[] {
-  const listed = METADATA_COLUMNS.map((c) => ({
-    name: metadataName(prefix, c),
-    type: TYPES[c.type],
-    nullable: c.nullable,
-  }));
-  return [...listed, { name: prefix + BEYOND, type: "bigint", nullable: true }];
+/** How often a topic was made anew under its name: without it positions of two such topics could not be told apart. */
+const INCARNATION = "source_incarnation";
+const KEY = ["source_topic", "source_key"];
+
+/** `upsert`: the table of the latest record of each key, which needs to know more of a record's position. */
+export function rawColumns(prefix: string, upsert: boolean): readonly TableColumnSpec[] {
+  const listed = METADATA_COLUMNS.map((c) => {
+    const name = metadataName(prefix, c);
+    const inKey = upsert && KEY.some((k) => prefix + k === name);
+    return { name, type: TYPES[c.type], nullable: c.nullable && !inKey };
+  });
+  const beyond = { name: prefix + BEYOND, type: "bigint", nullable: true };
+  const incarnation = { name: prefix + INCARNATION, type: "integer", nullable: false };
+  return upsert ? [...listed, beyond, incarnation] : [...listed, beyond];
+}
+
+/** Columns that name a record of an upsert: its key, within its topic. */
+export function rawKey(prefix: string): readonly string[] {
+  return KEY.map((name) => prefix + name);
+}
+
+/**
+ * Within a partition the later offset is the later record. A key that moved to another partition has offsets there that
+ * say nothing about those before: then the later timestamp decides, and of two the higher partition.
+ */
+export function rawUpsert(prefix: string): Upsert {
+  const named = (names: readonly string[]) => names.map((name) => prefix + name);
+  return {
+    key: rawKey(prefix),
+    order: named([INCARNATION, "source_offset"]),
+    across: {
+      stream: `${prefix}source_partition`,
+      order: named([INCARNATION, "source_timestamp", "source_partition"]),
+    },
+    columns: named(copiedColumns(true)),
+  };
+}
+
+/** See COPIED_COLUMNS. */
+export function copiedColumns(upsert: boolean): readonly string[] {
+  if (!upsert) return COPIED_COLUMNS;
+  const at = COPIED_COLUMNS.indexOf("pipeline") + 1;
+  return COPIED_COLUMNS.toSpliced(at, 0, INCARNATION);
 }
 
 /**
  * The columns that records of Kafka fill, in the order in which their rows are encoded (see `RawRows`): what is the
  * same for a batch, for a producer's batch, and for each record. All others stay null.
  */
-export const COPIED_COLUMNS = [
+const COPIED_COLUMNS: readonly string[] = [
   "source_transport",
   "source_cluster",
   "source_topic",
@@ -63,4 +100,4 @@ export const COPIED_COLUMNS = [
   "source_key",
   "source_value",
   "source_headers",
-] as const;
+];

@@ -32,30 +32,35 @@ export interface WantedColumn extends TableColumnSpec {
   readonly nullsRefused?: true;
 }
 
-/** Makes the table or proves that it fits; the type of each of its columns. Throws postgres.missing, .table_mismatch, .not_durable or .denied. */
+/**
+ * Makes the table or proves that it fits; the type of each of its columns. `unique`: columns by which rows replace each
+ * other; none: rows are added. Throws postgres.missing,
+ * .table_mismatch, .not_durable or .denied.
+ */
 export async function prepareTable(
   connection: PgConnection,
   name: TableName,
   columns: readonly WantedColumn[],
   create: boolean,
+  unique: readonly string[] = [],
 ): Promise<readonly FoundColumn[]> {
   const at = `${connection.at} ${shownTable(name)}`;
-  let found = await look(connection, name);
+  let found = await look(connection, name, unique);
   if (found === null) {
     if (!create) {
       throw new Failure("postgres.missing", `there is no table ${shownTable(name)}`, {
         at,
-        hint: `Set create = true, or run: ${createStatement(name, columns)}`,
+        hint: `Set create = true, or run: ${createStatement(name, columns, unique)}`,
       });
     }
     // IF NOT EXISTS alone fails where two processes create it at the same moment.
     const lock = `SELECT pg_advisory_xact_lock(hashtext(${literal(`twg.create.${shownTable(name)}`)}))`;
     // No BEGIN and COMMIT: one script is one transaction, or part of the caller's, who may want to roll it back.
-    await connection.script([lock, createStatement(name, columns)].join(";"));
-    found = await look(connection, name);
+    await connection.script([lock, createStatement(name, columns, unique)].join(";"));
+    found = await look(connection, name, unique);
   }
   if (found === null) throw new Failure("postgres.missing", "the table was created and is not there", { at });
-  const problems = differences(found, columns);
+  const problems = differences(found, columns, unique);
   if (problems.length > 0) {
     throw new Failure("postgres.table_mismatch", `${shownTable(name)} does not fit: ${problems.join("; ")}`, {
       at,
@@ -69,17 +74,25 @@ export async function prepareTable(
       hint: `Run: ALTER TABLE ${quotedTable(name)} SET LOGGED`,
     });
   }
-  if (!found.mayInsert) {
-    throw new Failure("postgres.denied", `the user may not insert into ${shownTable(name)}`, {
+  if (found.lacking.length > 0) {
+    const rights = found.lacking.join(", ");
+    throw new Failure("postgres.denied", `the user may not ${rights} on ${shownTable(name)}`, {
       at,
-      hint: `Run: GRANT INSERT ON ${quotedTable(name)} TO the user of the url`,
+      hint: found.lacking.includes(TEMPORARY)
+        ? "Run: GRANT TEMPORARY ON DATABASE ... TO the user of the url; rows of an upsert stand in such a table first"
+        : `Run: GRANT ${rights} ON ${quotedTable(name)} TO the user of the url`,
     });
   }
   return found.columns;
 }
 
-export function createStatement(name: TableName, columns: readonly TableColumnSpec[]): string {
+export function createStatement(
+  name: TableName,
+  columns: readonly TableColumnSpec[],
+  unique: readonly string[] = [],
+): string {
   const lines = columns.map((c) => `${quoted(c.name)} ${c.type}${c.nullable ? "" : " NOT NULL"}`);
+  if (unique.length > 0) lines.push(`PRIMARY KEY (${unique.map(quoted).join(", ")})`);
   return `CREATE TABLE IF NOT EXISTS ${quotedTable(name)} (${lines.join(", ")})`;
 }
 
@@ -93,23 +106,36 @@ export interface FoundColumn {
 
 interface Found {
   readonly kind: string;
-  readonly mayInsert: boolean;
+  /** Rights that are needed and not there. */
+  readonly lacking: readonly string[];
+  /** There is a unique index of just the columns that were asked for. */
+  readonly isUnique: boolean;
   /** Names of the table and its partitions that a crash empties. */
   readonly unlogged: readonly string[];
   readonly columns: readonly FoundColumn[];
 }
 
-async function look(connection: PgConnection, { schema, table }: TableName): Promise<Found | null> {
+const TEMPORARY = "TEMPORARY";
+
+async function look(
+  connection: PgConnection,
+  { schema, table }: TableName,
+  unique: readonly string[],
+): Promise<Found | null> {
+  const rights = unique.length === 0 ? ["INSERT"] : ["INSERT", "SELECT", "UPDATE"];
   const { rows } = await connection.query(
-    `SELECT c.oid::text, c.relkind::text, has_table_privilege(c.oid, 'INSERT')::text
+    `SELECT c.oid::text, c.relkind::text, has_database_privilege(current_database(), 'TEMPORARY')::text,
+            ${rights.map((r) => `has_table_privilege(c.oid, '${r}')::text`).join(", ")}
        FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
       WHERE n.nspname = $1 AND c.relname = $2`,
     schema,
     table,
   );
-  const [oid = null, kind = "", mayInsert = ""] = rows[0] ?? [];
+  const [oid = null, kind = "", temporary = "", ...has] = rows[0] ?? [];
   if (oid === null) return null;
-  const [unlogged, columns] = await connection.pipeline([
+  const lacking = rights.filter((_, i) => has[i] !== "true");
+  if (unique.length > 0 && temporary !== "true") lacking.push(TEMPORARY);
+  const [unlogged, columns, index] = await connection.pipeline([
     {
       sql: `SELECT c.oid::regclass::text FROM pg_catalog.pg_class c
              WHERE c.relpersistence <> 'p' AND (c.oid = $1::oid
@@ -123,10 +149,22 @@ async function look(connection: PgConnection, { schema, table }: TableName): Pro
              WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`,
       parameters: [oid],
     },
+    {
+      // As ON CONFLICT (columns) wants it: whole, checked at once, and of no other column.
+      sql: `SELECT 1 FROM pg_catalog.pg_index i
+             WHERE i.indrelid = $1::oid AND i.indisunique AND i.indisvalid AND i.indimmediate
+               AND i.indpred IS NULL AND i.indexprs IS NULL
+               AND i.indnkeyatts = jsonb_array_length($2::jsonb)
+               AND i.indnkeyatts = (SELECT count(*) FROM pg_catalog.pg_attribute a
+                    WHERE a.attrelid = i.indrelid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])
+                      AND a.attname IN (SELECT jsonb_array_elements_text($2::jsonb)))`,
+      parameters: [oid, JSON.stringify(unique)],
+    },
   ]);
   return {
     kind: kind ?? "",
-    mayInsert: mayInsert === "true",
+    lacking,
+    isUnique: (index?.rows.length ?? 0) > 0,
     unlogged: (unlogged?.rows ?? []).map((r) => r[0] ?? ""),
     columns: (columns?.rows ?? []).map(([name, type, notNull, hasDefault, generated]) => ({
       name: name ?? "",
@@ -147,12 +185,14 @@ const KINDS: Readonly<Record<string, string>> = {
 const SAME: Readonly<Record<string, string>> = { "character varying": "text" };
 
 /** Every difference that matters, in words: what is there, and what is wanted. */
-function differences(found: Found, columns: readonly WantedColumn[]): string[] {
+function differences(found: Found, columns: readonly WantedColumn[], unique: readonly string[]): string[] {
   if (found.kind !== "r" && found.kind !== "p") {
     return [`it is ${KINDS[found.kind] ?? `a relation of kind ${found.kind}`}, wanted is a table`];
   }
   const byName = new Map(found.columns.map((c) => [c.name, c]));
   const problems: string[] = [];
+  if (unique.length > 0 && !found.isUnique)
+    problems.push(`there is no unique index of just the columns ${unique.join(", ")}`);
   for (const wanted of columns) {
     const there = byName.get(wanted.name);
     if (there === undefined) problems.push(`column ${wanted.name} ${wanted.type} is missing`);

@@ -9,6 +9,11 @@ export interface Upsert {
   readonly key: readonly string[];
   /** Columns by which two rows of a key are ordered: the position of their source, the largest is the latest. */
   readonly order: readonly string[];
+  /**
+   * Rows of a key may come from several streams, whose positions say nothing about each other: the column that names the
+   * stream, and the columns that order rows of two streams. Null: all have one order.
+   */
+  readonly across: { readonly stream: string; readonly order: readonly string[] } | null;
   /** All columns that the rows hold. */
   readonly columns: readonly string[];
 }
@@ -29,21 +34,35 @@ export function intoStaging(table: TableName, columns: string): { name: string; 
  * One row for each key, the latest; sorted by the key, so that two transactions lock in the same order. Nulls in the
  * order columns count as the earliest.
  */
-export function mergeStatement(
-  table: TableName,
-  columns: string,
-  { key, order, columns: all }: Upsert,
-): string {
+export function mergeStatement(table: TableName, columns: string, upsert: Upsert): string {
+  const { key, columns: all } = upsert;
   const keys = key.map(quoted).join(", ");
-  const descending = order.map((c) => `${quoted(c)} DESC NULLS LAST`).join(", ");
   const others = all.filter((c) => !key.includes(c)).map(quoted);
   const set = others.map((c) => `${c} = excluded.${c}`).join(", ");
-  const place = (of: string) => `(${order.map((c) => `${of}.${quoted(c)}`).join(", ")})`;
-  const unknown = order.map((c) => `t.${quoted(c)} IS NULL`).join(" OR ");
-  const action =
-    others.length === 0
-      ? "DO NOTHING"
-      : `DO UPDATE SET ${set} WHERE ${unknown} OR ${place("t")} <= ${place("excluded")}`;
-  const latest = `SELECT DISTINCT ON (${keys}) ${columns} FROM ${STAGING} ORDER BY ${keys}, ${descending}`;
+  const action = others.length === 0 ? "DO NOTHING" : `DO UPDATE SET ${set} WHERE ${isLater(upsert)}`;
+  const latest = latestOf(columns, upsert);
   return `INSERT INTO ${quotedTable(table)} AS t (${columns}) ${latest} ON CONFLICT (${keys}) ${action}`;
+}
+
+function latestOf(columns: string, { key, order, across }: Upsert): string {
+  const one = (from: string, by: readonly string[], ordered: readonly string[]) => {
+    const distinct = by.map(quoted).join(", ");
+    const descending = ordered.map((c) => `${quoted(c)} DESC NULLS LAST`).join(", ");
+    return `SELECT DISTINCT ON (${distinct}) ${columns} FROM ${from} ORDER BY ${distinct}, ${descending}`;
+  };
+  if (across === null) return one(STAGING, key, order);
+  // First of each stream, by its own order: only these are compared with rows of other streams.
+  return one(`(${one(STAGING, [...key, across.stream], order)}) AS s`, key, across.order);
+}
+
+/** Whether the row that comes is at least as late as the one that is there. */
+function isLater({ order, across }: Upsert): string {
+  const place = (of: string, by: readonly string[]) => `(${by.map((c) => `${of}.${quoted(c)}`).join(", ")})`;
+  const unknown = (of: string, by: readonly string[]) =>
+    by.map((c) => `${of}.${quoted(c)} IS NULL`).join(" OR ");
+  const later = (by: readonly string[]) =>
+    `(${unknown("t", by)} OR ${place("t", by)} <= ${place("excluded", by)})`;
+  if (across === null) return later(order);
+  const stream = quoted(across.stream);
+  return `CASE WHEN t.${stream} = excluded.${stream} THEN ${later(order)} ELSE ${later(across.order)} END`;
 }

@@ -1,0 +1,52 @@
+/**
+ * The table of refused rows: a line of text each, in the transaction of the set that they were in. `twg.reject` unless
+ * the configuration names another.
+ */
+import type { PgConnection } from "../client.ts";
+import type { WantedColumn } from "../table/table.ts";
+import type { SinkKey } from "./tables.ts";
+
+/** Bytes of lines that go out in one statement. */
+const CHUNK_BYTES = 4 * 1024 * 1024;
+
+export const REJECT_COLUMNS: readonly WantedColumn[] = [
+  { name: "pipeline", type: "text", nullable: false, nullsRefused: true },
+  { name: "sink", type: "text", nullable: false, nullsRefused: true },
+  { name: "set_id", type: "text", nullable: false, nullsRefused: true },
+  { name: "line", type: "text", nullable: false, nullsRefused: true },
+  { name: "at", type: "timestamp with time zone", nullable: false, nullsRefused: true },
+];
+
+/** Within the set's transaction. `table`: quoted. */
+export async function insertRejects(
+  connection: PgConnection,
+  table: string,
+  { pipeline, sink }: SinkKey,
+  setId: string,
+  lines: readonly string[],
+): Promise<void> {
+  for (const chunk of chunksOf(lines, CHUNK_BYTES)) {
+    await connection.query(
+      `INSERT INTO ${table} (pipeline, sink, set_id, line, at)
+       SELECT $1, $2, $3, l, clock_timestamp() FROM jsonb_array_elements_text($4::jsonb) l`,
+      pipeline,
+      sink,
+      setId,
+      JSON.stringify(chunk),
+    );
+  }
+}
+
+function* chunksOf(lines: readonly string[], bytes: number): Generator<string[]> {
+  let chunk: string[] = [];
+  let held = 0;
+  for (const line of lines) {
+    chunk.push(line);
+    held += line.length;
+    if (held < bytes) continue;
+    yield chunk;
+    chunk = [];
+    held = 0;
+  }
+  if (chunk.length > 0) yield chunk;
+}

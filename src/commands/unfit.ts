@@ -1,0 +1,49 @@
+/** Options of a source and a sink that are fine alone and wrong together. */
+
+import type { CheckedConfig } from "../core/config/check.ts";
+import type { ConfigPath, Problem } from "../core/config/problem.ts";
+import { pathText, quoted } from "../core/config/problem.ts";
+import type { BatchConfig } from "./batch-config.ts";
+
+export function unfit(config: CheckedConfig): Problem[] {
+  const { source, sink } = config as unknown as BatchConfig;
+  if (sink.type !== "postgres") return [];
+  const problems: Problem[] = [];
+  const say = (path: ConfigPath, seen: string, allowed: string, hint: string) =>
+    problems.push({
+      code: seen === "" ? "config.missing" : "config.conflict",
+      file: config.file,
+      line: config.lineOf(path),
+      path: pathText(path),
+      seen,
+      allowed,
+      hint,
+    });
+  const { mode, key } = sink;
+  const seenKey = key === undefined ? "" : key.map(quoted).join(", ");
+  if (mode === "append") {
+    if (key !== undefined)
+      say(["sink", 0, "key"], seenKey, 'only with mode = "upsert"', "rows are added here");
+    return problems;
+  }
+  if (String(source.type) !== "files") {
+    if (key !== undefined)
+      say(
+        ["sink", 0, "key"],
+        seenKey,
+        "no key",
+        "records of topics are named by their topic and their own key",
+      );
+    return problems;
+  }
+  if (key === undefined)
+    say(["sink", 0, "key"], "", "names of columns", "an upsert needs to know which rows are one");
+  if (source.metadata === "none")
+    say(
+      ["source", "metadata"],
+      quoted("none"),
+      quoted("locator"),
+      "the later row wins, by the position in its file",
+    );
+  return problems;
+}

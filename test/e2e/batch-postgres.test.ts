@@ -1,0 +1,164 @@
+/**
+ * Goal: `twg batch` lands every row of every file in a table once, whatever ends it, with its refused rows in the same
+ * transaction; with an upsert the later row stands. Method: the program as users run it against a real PostgreSQL,
+ * killed at each point of a transaction; psql reads what landed.
+ */
+import { describe, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { TRANSACTION_POINTS } from "../../src/core/delivery/crash-points.ts";
+import { demandPostgres, freshDatabase, lines, POSTGRES, psql, server } from "../real/postgres/server.ts";
+import { command, type Ended, SECRETS, workFolder } from "./twg.ts";
+
+demandPostgres("files into PostgreSQL");
+
+describe.skipIf(POSTGRES === null)("files into PostgreSQL", () => {
+  const urlOf = (database: string, port = server().port): string => {
+    const { host, user, password } = server();
+    SECRETS.add(password).add(encodeURIComponent(password));
+    return `postgres://${user}:${encodeURIComponent(password)}@${host}:${port}/${database}?sslmode=disable`;
+  };
+  const batch = (args: readonly string[], environment: Record<string, string> = {}): Promise<Ended> =>
+    command(["batch", ...args], environment);
+  const csvOf = (from: number, to: number, bad = -1): string =>
+    `id,name\n${Array.from({ length: to - from }, (_, i) => (from + i === bad ? `x,bad\n` : `${from + i},"row\n${from + i}"\n`)).join("")}`;
+
+  function job(database: string, inputs: readonly string[], sink: string, source = ""): string {
+    const path = join(workFolder(), "job.toml");
+    writeFileSync(
+      path,
+      `[pipeline]\nname = "job"\nlanes = 2\n[source]\ntype = "files"\npaths = ${JSON.stringify(inputs)}\npiece_bytes = "64KiB"\n${source}\n` +
+        `[[sink]]\nname = "out"\ntype = "postgres"\nurl = "${urlOf(database)}"\nsslmode = "disable"\ncreate = true\n${sink}\n[observability]\nlisten = "off"\n`,
+    );
+    return path;
+  }
+
+  test("land once, refused rows beside them, also through pgbouncer, and not again", async () => {
+    const database = await freshDatabase();
+    const folder = workFolder();
+    writeFileSync(join(folder, "a.csv"), csvOf(0, 3000, 17));
+    writeFileSync(join(folder, "b.csv.gz"), gzipSync(csvOf(3000, 3500)));
+    writeFileSync(join(folder, "c.csv"), `id,name\n3500,"nul \0 here"\n3501,fine\n`);
+    writeFileSync(
+      join(folder, "_schema.json"),
+      '{"columns":[{"name":"id","type":"int64"},{"name":"name","type":"string"}]}',
+    );
+    const to = ["--table", "public.landed", "--create", "--max-rejects", "2", "--json"];
+    const first = await batch([join(folder, "*.csv*"), "--to", urlOf(database), ...to]);
+    expect([first.code, first.output]).toEqual([0, expect.stringContaining('"rejected": 2')]);
+    const rows =
+      "select count(*), count(distinct id), sum(id), bool_and(name = E'row\\n' || id) from landed where id < 3500";
+    expect(await psql(database, rows)).toBe(`3499|3499|${(3499 * 3500) / 2 - 17}|t`);
+    expect(await psql(database, "select name from landed where id > 3499")).toBe("fine");
+    const refused = lines(await psql(database, "select line from twg.reject order by line")).map(
+      (l) => JSON.parse(l) as Record<string, unknown>,
+    );
+    expect(refused).toMatchObject([
+      { file: join(folder, "a.csv"), line: 36, row: 17, code: "value.type", column: "id", raw: "x,bad" },
+      {
+        file: join(folder, "c.csv"),
+        line: 2,
+        row: 0,
+        code: "value.nul",
+        column: "name",
+        raw: '3500,"nul \0 here"',
+      },
+    ]);
+    const { bouncerPort } = server();
+    const again = await batch([join(folder, "*.csv*"), "--to", urlOf(database, bouncerPort ?? 0), ...to]);
+    expect(again.output).toContain('"rows": 0');
+    writeFileSync(join(folder, "d.csv"), csvOf(4000, 4100));
+    const more = await batch([join(folder, "*.csv*"), "--to", urlOf(database, bouncerPort ?? 0), ...to]);
+    expect([more.code, more.output]).toEqual([0, expect.stringContaining('"rows": 100')]);
+    expect(await psql(database, "select count(*), count(distinct id) from landed")).toBe("3600|3600");
+    // Another table of the same database knows nothing of it.
+    const other = ["--table", "public.other", "--create", "--json"];
+    expect((await batch([join(folder, "d.csv"), "--to", urlOf(database), ...other])).output).toContain(
+      '"rows": 100',
+    );
+  }, 60_000);
+
+  test("a kill at any point of a transaction loses and doubles nothing, rows and refused rows alike", async () => {
+    const database = await freshDatabase();
+    const folder = workFolder();
+    const inputs = [0, 1].map((n) => {
+      const path = join(folder, `${n}.csv`);
+      writeFileSync(path, csvOf(n * 20_000, (n + 1) * 20_000, n * 20_000 + 5));
+      return path;
+    });
+    writeFileSync(
+      join(folder, "_schema.json"),
+      '{"columns":[{"name":"id","type":"int64"},{"name":"name","type":"string"}]}',
+    );
+    const config = job(
+      database,
+      inputs,
+      'table = "public.landed"\nrejects = "public.refused"\ncommit_bytes = "64KiB"',
+      "max_rejects = 2",
+    );
+    const ends: (string | null)[] = [];
+    for (const point of TRANSACTION_POINTS)
+      ends.push((await batch(["-c", config], { TWG_CRASH_AT: `${point}:1` })).signal);
+    expect(ends).toEqual(TRANSACTION_POINTS.map(() => "SIGKILL"));
+    const last = await batch(["-c", config]);
+    expect([last.code, last.output]).toEqual([0, expect.stringContaining("landed")]);
+    expect(await psql(database, "select count(*), count(distinct id), min(id), max(id) from landed")).toBe(
+      "39998|39998|0|39999",
+    );
+    expect(await psql(database, "select count(*), count(distinct line) from refused")).toBe("2|2");
+    expect(await psql(database, "select count(*) from twg.reject")).toBe("0");
+  }, 120_000);
+
+  test("upsert: the later row of a file and the later file stand, whatever the lanes and runs", async () => {
+    const database = await freshDatabase();
+    const folder = workFolder();
+    const put = (name: string, text: string): string => {
+      writeFileSync(join(folder, name), text);
+      return join(folder, name);
+    };
+    // 30 versions of each of 1,000 keys in the first file; the second changes half of them, the third adds a few.
+    const versions = Array.from({ length: 30_000 }, (_, i) => `${i % 1000},"a${Math.floor(i / 1000)}"\n`);
+    const first = put("1.csv", `id,v\n${versions.join("")}`);
+    const second = put("2.csv", `id,v\n${Array.from({ length: 500 }, (_, i) => `${i},b\n`).join("")},none\n`);
+    const sink = 'table = "public.state"\nmode = "upsert"\nkey = ["id"]\ncommit_bytes = "64KiB"';
+    const states = () =>
+      psql(database, "select v, count(*), min(id), max(id) from state group by v order by v");
+    const config = job(database, [first, second], sink, "max_rejects = 1");
+    expect((await batch(["-c", config], { TWG_CRASH_AT: "rows_copied:3" })).signal).toBe("SIGKILL");
+    const done = await batch(["-c", config]);
+    expect([done.code, done.output]).toEqual([0, expect.stringContaining("landed")]);
+    expect(await states()).toBe("a29|500|500|999\nb|500|0|499");
+    expect(await psql(database, "select line::json->>'code' from twg.reject")).toBe("value.null");
+    const third = put("3.csv", "id,v\n1,c\n7000,c\n");
+    // In a later run, and named before the others, which have landed: it came later.
+    const more = await batch(["-c", job(database, [third, first, second], sink, "max_rejects = 1")]);
+    expect(more.code).toBe(0);
+    expect(await states()).toBe("a29|500|500|999\nb|499|0|499\nc|2|1|7000");
+    // What is landed of an older file after a newer one changes nothing that is newer.
+    await psql(
+      database,
+      "delete from twg.coverage where stream = (select stream from twg.coverage order by next - first desc limit 1)",
+    );
+    expect((await batch(["-c", config])).code).toBe(0);
+    expect(await states()).toBe("a29|500|500|999\nb|499|0|499\nc|2|1|7000");
+  }, 60_000);
+
+  test("a table that does not fit is refused with each difference, before anything is read", async () => {
+    const database = await freshDatabase();
+    const folder = workFolder();
+    writeFileSync(join(folder, "a.csv"), csvOf(0, 10));
+    await psql(database, "create table public.landed(id int, own int not null, _twg_source_offset bigint)");
+    const ended = await batch([join(folder, "a.csv"), "--to", urlOf(database), "--table", "landed"]);
+    expect([ended.code, ended.failure?.code]).toEqual([3, "postgres.table_mismatch"]);
+    for (const part of [
+      "column id is integer, wanted is bigint",
+      "column name text is missing",
+      "column own is NOT NULL without a default",
+    ])
+      expect(ended.failure?.line).toContain(part);
+    expect(await psql(database, "select count(*) from landed")).toBe("0");
+    const none = await batch([join(folder, "a.csv"), "--to", urlOf(database), "--table", "absent"]);
+    expect([none.code, none.failure?.code]).toEqual([3, "postgres.missing"]);
+  }, 60_000);
+});
