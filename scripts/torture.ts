@@ -1,7 +1,7 @@
 /**
  * Kills a running pipeline with SIGKILL again and again and counts what landed with a reader that is not ours.
  *
- *   bun run torture --sink parquet|postgres|s3|batch --kills 50 --seed 7 [--points] [--records 60000] [--partitions 6]
+ *   bun run torture --sink parquet|postgres|s3|batch [--scenario kills|groups] --kills 50 --seed 7 [--points] [--records 60000] [--partitions 6]
  *                   [--binary dist/twg] [--bootstrap VERSION|HOST:PORT [--kill-brokers]] [--keep] [--json]
  *
  * `--points` kills at each named point of delivery, of settling what the life before left, and of a write of the
@@ -16,6 +16,11 @@
  * twentieth request meets what networks, load balancers and overloaded stores do.
  * With batch there is no broker: files of several kinds are landed by `twg batch`, and refused rows are compared as well.
  * With --bootstrap librdkafka writes while twg is killed, reads everything at the end, and every value is compared with the files.
+ * With --scenario groups several processes share a real cluster's topic (--members, --minutes, --rate, --protocol
+ * classic|consumer|upgrade): see torture/groups.ts.
+ *
+ *   scripts/with-servers.sh --kafka 4.4.0:3 bun run torture --scenario groups --members 20 --minutes 10 --kill-brokers --json
+ *
  * Last line with --json: {scenario, kills, produced, landed, lost, doubled, orphans, ...}.
  */
 import { mkdtempSync, rmSync } from "node:fs";
@@ -25,6 +30,7 @@ import { parseArgs } from "node:util";
 import { SeededChance } from "../test/sim/chance.ts";
 import { tortureBatch } from "./torture/batch.ts";
 import { startBroker, type Topic, topicOf } from "./torture/broker.ts";
+import { type GroupTorture, tortureGroups } from "./torture/groups.ts";
 import { parquetSink } from "./torture/parquet-sink.ts";
 import { postgresSink } from "./torture/postgres-sink.ts";
 import { kill, type Started, start } from "./torture/process.ts";
@@ -34,7 +40,12 @@ import type { Life, TortureSink } from "./torture/sink.ts";
 
 const { values: flags } = parseArgs({
   options: {
+    scenario: { type: "string", default: "kills" },
     sink: { type: "string", default: "parquet" },
+    members: { type: "string", default: "4" },
+    minutes: { type: "string", default: "1" },
+    rate: { type: "string", default: "500" },
+    protocol: { type: "string", default: "upgrade" },
     kills: { type: "string", default: "20" },
     seed: { type: "string", default: "1" },
     points: { type: "boolean", default: false },
@@ -54,10 +65,15 @@ const chance = new SeededChance(Number(flags.seed));
 const folder = mkdtempSync(join(tmpdir(), "twg-torture-"));
 const say = (text: string) => void process.stderr.write(`${text}\n`);
 
+const twg = flags.binary === undefined ? [process.execPath, "src/main.ts"] : [flags.binary];
+const inGroup = flags.scenario === "groups";
+/** Each file is a write of the coverage object, which all members of a group share. */
+const ROLL_MS = inGroup ? 150 * Math.max(2, Number(flags.members) / 2) : 150;
+
 async function theSink(): Promise<TortureSink> {
   switch (flags.sink) {
     case "parquet":
-      return parquetSink(folder);
+      return parquetSink(folder, ROLL_MS);
     case "postgres":
       return postgresSink(folder, new SeededChance(Number(flags.seed) + 1), !flags.points);
     case "s3":
@@ -65,6 +81,7 @@ async function theSink(): Promise<TortureSink> {
         store: flags.store,
         faultShare: Number(flags.proxy),
         seed: Number(flags.seed),
+        rollMs: ROLL_MS,
       });
     default:
       say(`sinks are parquet, postgres, s3 and batch, not ${flags.sink}`);
@@ -74,7 +91,6 @@ async function theSink(): Promise<TortureSink> {
 
 /** `twg stream` from source or from the binary, with or without a planned crash. */
 function stream(config: string, crashAt: string | null, untilCaughtUp: boolean): Started {
-  const twg = flags.binary === undefined ? [process.execPath, "src/main.ts"] : [flags.binary];
   const more = untilCaughtUp ? ["--until-caught-up"] : [];
   const environment: Record<string, string> = crashAt === null ? {} : { TWG_CRASH_AT: crashAt };
   return start([...twg, "stream", "-c", config, "--log-format", "json", ...more], environment);
@@ -185,8 +201,7 @@ async function run(sink: TortureSink): Promise<boolean> {
     };
     if (orphans.length > 0) say(`orphans:\n${orphans.join("\n")}`);
     for (const d of differences) say(d);
-    if (flags.json) console.log(JSON.stringify(result));
-    else console.table([result]);
+    show(result);
     const clean = lost === 0 && landed.doubled === 0 && orphans.length === 0 && differences.length === 0;
     // A point that no life reached proves nothing.
     return clean && kills === plan.length;
@@ -199,16 +214,46 @@ async function run(sink: TortureSink): Promise<boolean> {
 async function batchLives(): Promise<boolean> {
   const { clean, ...result } = await tortureBatch({
     folder,
-    twg: flags.binary === undefined ? [process.execPath, "src/main.ts"] : [flags.binary],
+    twg,
     kills: Number(flags.kills),
     records: Number(flags.records),
     seed: Number(flags.seed),
     chance,
     say,
   });
+  show(result);
+  return clean;
+}
+
+/** Members of a group are troubled together. */
+async function groupLives(sink: TortureSink): Promise<boolean> {
+  const { clean, ...result } = await tortureGroups({
+    folder,
+    twg,
+    bootstrap: flags.bootstrap,
+    members: Number(flags.members),
+    minutes: Number(flags.minutes),
+    partitions: Number(flags.partitions),
+    rate: Number(flags.rate),
+    killBrokers: flags["kill-brokers"],
+    protocol: protocolNamed(flags.protocol),
+    chance,
+    sink,
+    say,
+  });
+  show(result);
+  return clean;
+}
+
+function protocolNamed(name: string): GroupTorture["protocol"] {
+  if (name === "classic" || name === "consumer" || name === "upgrade") return name;
+  say(`protocols are classic, consumer and upgrade, not ${name}`);
+  process.exit(2);
+}
+
+function show(result: Readonly<Record<string, unknown>>): void {
   if (flags.json) console.log(JSON.stringify(result));
   else console.table([result]);
-  return clean;
 }
 
 let ok = false;
@@ -220,7 +265,7 @@ try {
   }
   const sink = await theSink();
   try {
-    ok = await run(sink);
+    ok = inGroup ? await groupLives(sink) : await run(sink);
   } finally {
     await sink.stop();
   }

@@ -21,13 +21,14 @@ export const SETTLING: readonly Life[] = [
 for (const p of SETTLE_POINTS)
   if (!SETTLING.some((l) => l.point === `${p}:1`)) throw new Error(`no life ends at ${p}`);
 
-export function parquetSink(folder: string): TortureSink {
+/** `rollMs`: longest that a file stays open. */
+export function parquetSink(folder: string, rollMs: number): TortureSink {
   const lake = join(folder, "lake");
   return {
     section: `type = "parquet"
 path = "${lake}/{topic}"
 roll_bytes = "256KiB"
-roll_interval_ms = 150
+roll_interval_ms = ${rollMs}
 row_group_bytes = "128KiB"`,
     points: [...twice(CRASH_POINTS), ...twice(LOCAL_WRITE_POINTS), ...SETTLING],
     before({ unstaged }) {
@@ -35,6 +36,7 @@ row_group_bytes = "128KiB"`,
     },
     trouble: () => () => Promise.resolve(),
     count: () => countLanded(lake),
+    landing: () => Promise.resolve(lake),
     orphans: () => Promise.resolve(orphansIn(lake)),
     async compare(bootstrap, topic) {
       const served = CLUSTERS.find((c) => c.plain.join(",") === bootstrap);

@@ -79,6 +79,7 @@ connect_timeout_ms = "30s"`,
       };
     },
     count: async () => landedIn(server, database),
+    landing: () => Promise.resolve(null),
     // A transaction leaves nothing behind; what could be left is one that is open still.
     orphans: async () => {
       const open = `select pid, state, left(query, 60) from pg_stat_activity

@@ -10,7 +10,12 @@ export interface Started {
 
 const running = new Set<Started>();
 
-export function start(command: readonly string[], environment: Record<string, string> = {}): Started {
+/** `line`: told of each whole line of stderr. */
+export function start(
+  command: readonly string[],
+  environment: Record<string, string> = {},
+  line: (text: string) => void = () => {},
+): Started {
   const process_ = Bun.spawn([...command], {
     stdin: "ignore",
     stdout: "pipe",
@@ -19,7 +24,15 @@ export function start(command: readonly string[], environment: Record<string, st
   });
   let text = "";
   void (async () => {
-    for await (const chunk of process_.stderr) text = (text + new TextDecoder().decode(chunk)).slice(-20_000);
+    const decoder = new TextDecoder();
+    let partial = "";
+    for await (const chunk of process_.stderr) {
+      const more = decoder.decode(chunk, { stream: true });
+      text = (text + more).slice(-20_000);
+      const lines = (partial + more).split("\n");
+      partial = lines.pop() ?? "";
+      lines.forEach(line);
+    }
   })();
   const started: Started = { pid: process_.pid, process: process_, log: () => text };
   running.add(started);

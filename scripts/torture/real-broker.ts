@@ -67,7 +67,7 @@ export async function startReal(options: RealOptions, chance: SeededChance): Pro
 }
 
 /** Kills a broker, lets the others elect, brings it back, and begins anew: two at once would stop the producers. */
-class BrokerKiller {
+export class BrokerKiller {
   kills = 0;
   readonly #served: Served;
   readonly #chance: SeededChance;

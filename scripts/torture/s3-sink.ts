@@ -20,11 +20,13 @@ export interface S3SinkOptions {
   /** Share of the requests that meet a fault; 0: no proxy. */
   readonly faultShare: number;
   readonly seed: number;
+  /** Longest that a file stays open. */
+  readonly rollMs: number;
 }
 
 export async function s3Sink(
   folder: string,
-  { store, faultShare, seed }: S3SinkOptions,
+  { store, faultShare, seed, rollMs }: S3SinkOptions,
 ): Promise<TortureSink> {
   const known = S3_SERVERS === null ? [] : (["versitygw", "seaweedfs"] as const);
   const name = known.find((k) => k === store);
@@ -43,7 +45,7 @@ export async function s3Sink(
     section: `type = "parquet"
 path = "s3://${server.bucket}/${prefix}/{topic}"
 roll_bytes = "256KiB"
-roll_interval_ms = 150
+roll_interval_ms = ${rollMs}
 row_group_bytes = "128KiB"
 
 [sink.s3]
@@ -63,6 +65,7 @@ request_timeout_ms = "5s"`,
     },
     trouble: () => () => Promise.resolve(),
     count: async () => countLanded(await fetched()),
+    landing: fetched,
     async orphans() {
       const probes = (await outside.keys()).filter((k) => /\/probe[/-]/.test(k));
       const uploads = (await outside.openUploads()).map((u) => `open upload of ${u.key}`);

@@ -23,6 +23,8 @@ export interface TortureSink {
   /** Begins to trouble the sink's own server, if it has one; the result ends that and brings it back. */
   trouble(): () => Promise<void>;
   count(): Promise<Landed>;
+  /** Where what landed lies as files; null: it is no folder. */
+  landing(): Promise<string | null>;
   orphans(): Promise<readonly string[]>;
   /** What differs from what librdkafka reads. */
   compare(bootstrap: string, topic: string): Promise<readonly string[]>;

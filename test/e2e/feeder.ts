@@ -7,7 +7,8 @@ export interface Fed {
 }
 
 export interface FeedOptions {
-  readonly partitions: number;
+  /** Null: whichever the keys say, also of those that are added meanwhile. */
+  readonly partitions: number | null;
   /** Records a second. */
   readonly rate: number;
   readonly codecs?: readonly string[];

@@ -1,4 +1,5 @@
-"""Keeps records coming, whatever happens to the brokers. Arguments: bootstrap, topic, JSON {partitions, rate, codecs?, limit?}.
+"""Keeps records coming, whatever happens to the brokers. Arguments: bootstrap, topic, JSON {partitions, rate, codecs?, limit?};
+`partitions` null: the keys decide, over all partitions that there are.
 
 Writes until its standard input is closed or, with a limit, until so many are out; each record that is acknowledged by all in-sync replicas counts.
 Prints `started` after the first acknowledgement, and at the end JSON {acknowledged, failed}.
@@ -19,6 +20,7 @@ producers = [
         "bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5, "compression.type": codec,
         "delivery.timeout.ms": 300_000, "request.timeout.ms": 5_000, "retry.backoff.max.ms": 300,
         "socket.connection.setup.timeout.ms": 2_000, "reconnect.backoff.max.ms": 500, "log_level": 0,
+        "topic.metadata.refresh.interval.ms": 2_000,
     })
     for codec in wanted.get("codecs", ["none", "gzip", "snappy", "lz4", "zstd"])
 ]
@@ -41,7 +43,7 @@ while not stop:
         p = producers[(sent // 50) % len(producers)]
         value = b'{"n": %d, "what": "order order order order"}' % sent
         try:
-            p.produce(topic, value=value, key=b"%d" % (sent % 997), partition=sent % partitions, on_delivery=delivered)
+            p.produce(topic, value=value, key=b"%d" % (sent % 997), partition=-1 if partitions is None else sent % partitions, on_delivery=delivered)
             sent += 1
         except (BufferError, KafkaException):
             break
