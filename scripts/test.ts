@@ -66,6 +66,12 @@ const LONG_RUNS: readonly LongRun[] = [
     zero: ["lost", "doubled", "orphans"],
     served: true,
   },
+  {
+    script: "torture",
+    args: ["--scenario", "groups", "--members", "3", "--minutes", "0.2", "--seed", "1", "--json"],
+    zero: ["lost", "doubled", "orphans", "stuck", "intruders", "died", "differences"],
+    served: true,
+  },
   { script: "bench", args: ["--small", "--json"], zero: [], served: true },
 ];
 

@@ -48,12 +48,18 @@ export class GroupTortureMember {
   /** Nobody asked it to end, and nobody killed it. */
   endedByItself = false;
   #asked = false;
+  #up = false;
 
   constructor(spec: MemberSpec, config: GroupConfig, path: string, untilCaughtUp = false) {
     this.spec = spec;
     const flags = untilCaughtUp ? ["--until-caught-up"] : [];
     const args = ["stream", "-c", path, "--log-format", "json", "--log-level", "debug", ...flags];
-    this.#started = start([...config.twg, ...args], {}, (line) => this.#took(line));
+    const log = Bun.file(join(config.folder, `member-${spec.serial}.log`)).writer();
+    this.#started = start([...config.twg, ...args], {}, (line) => {
+      log.write(`${line}\n`);
+      this.#took(line);
+    });
+    void this.exited.then(() => log.end());
     void this.exited.then(() => {
       this.endedByItself = !this.#asked;
     });
@@ -77,6 +83,11 @@ export class GroupTortureMember {
   get alive(): boolean {
     const { exitCode, signalCode } = this.#started.process;
     return exitCode === null && signalCode === null;
+  }
+
+  /** Whether it got so far that a signal is its to handle. */
+  get up(): boolean {
+    return this.#up;
   }
 
   /** Ended since another process took its name, as it should. */
@@ -126,6 +137,7 @@ export class GroupTortureMember {
     } catch {
       return;
     }
+    this.#up = true;
     const { partition = -1, failure } = line.fields;
     switch (line.event) {
       case "stream.begun":

@@ -239,7 +239,15 @@ class World {
 
   #spoilRequest(): void {
     const c = this.#chance;
-    const api = c.pick(["Fetch", "Fetch", "Metadata", "OffsetCommit", "ListOffsets", "OffsetFetch"] as const);
+    const api = c.pick([
+      "Fetch",
+      "Fetch",
+      "Metadata",
+      "OffsetCommit",
+      "ListOffsets",
+      "OffsetFetch",
+      "ApiVersions",
+    ] as const);
     const action = c.pick([
       { do: "drop", when: "before" },
       { do: "drop", when: "after" },

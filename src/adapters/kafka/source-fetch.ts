@@ -119,7 +119,7 @@ export class FetchLoop {
         continue;
       }
       try {
-        await this.#fetch(partitions);
+        await this.#fetch();
         this.#oversized = 0;
         backoff.reset();
       } catch (e) {
@@ -152,10 +152,13 @@ export class FetchLoop {
     stopped.removeEventListener("abort", end);
   }
 
-  async #fetch(partitions: readonly Partition[]): Promise<void> {
+  async #fetch(): Promise<void> {
     const { client, clock } = this.#parts;
     const { stopped } = this.#watch;
     const link = await client.link(this.broker, this.purpose, stopped);
+    // Not before: while a connection opened some may have been given up, or moved.
+    const { partitions } = this.#watch.due(this.broker, this.lane, clock.monotonic());
+    if (partitions.length === 0) return;
     const byName = partitions.some((p) => p.topicId === ZERO_UUID);
     const version = link.version("Fetch", byName ? TOPIC_ID_VERSION.Fetch - 1 : undefined);
     const byId = version >= TOPIC_ID_VERSION.Fetch;

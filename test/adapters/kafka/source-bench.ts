@@ -76,6 +76,8 @@ export class SourceBench implements SourceHost {
   endedAt = -1;
   onBegin: (found: readonly FoundStream[]) => Promise<void> = async () => {};
   readonly #wakes: (() => void)[][];
+  /** Given up, or about to be: nothing more of them may come. */
+  readonly #given = new Set<number>();
   readonly #begin: "earliest" | "latest";
 
   constructor(options: BenchOptions = {}) {
@@ -179,11 +181,13 @@ export class SourceBench implements SourceHost {
   // ---- SourceHost
 
   async release(streams: readonly number[]): Promise<void> {
+    for (const s of streams) this.#given.add(s);
     await this.onRelease(streams);
     this.released.push(...streams);
   }
 
   async abandon(streams: readonly number[]): Promise<void> {
+    for (const s of streams) this.#given.add(s);
     this.abandoned.push(...streams);
   }
 
@@ -254,6 +258,7 @@ export class SourceBench implements SourceHost {
       return;
     }
     const at = `${s.found.topic}/${s.found.partition}`;
+    if (this.#given.has(frame.stream)) this.broken.push(`${at}: a frame though it was given up`);
     if (frame.attempt !== s.attempt) this.broken.push(`${at}: attempt ${frame.attempt}, now ${s.attempt}`);
     if (frame.from !== s.position) this.broken.push(`${at}: from ${frame.from}, expected ${s.position}`);
     const next = nextOfWholeBatches(new Uint8Array(buffer, frame.start, frame.end - frame.start));
@@ -264,6 +269,7 @@ export class SourceBench implements SourceHost {
 
   watermark(stream: number, end: bigint, _start: bigint): void {
     const s = this.streams[stream];
+    if (this.#given.has(stream)) this.broken.push(`stream ${stream}: a watermark though it was given up`);
     if (s !== undefined) s.end = end;
   }
 

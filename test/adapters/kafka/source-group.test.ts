@@ -103,6 +103,23 @@ for (const protocol of ["classic", "consumer"] as const) {
       expect(a.released).toEqual([]);
     });
 
+    test("what is lost while a connection for it opens is not fetched over it", async () => {
+      const a = member({ source });
+      a.cluster.createTopic("orders", { partitions: 2 });
+      for (let p = 0; p < 2; p++) a.fill("orders", p, 2);
+      const api = protocol === "classic" ? "Heartbeat" : "ConsumerGroupHeartbeat";
+      a.onBegin = async () => {
+        if (a.begun.length > 1) return;
+        // The connection that they are fetched over opens next, and slowly.
+        a.cluster.script.on({ api: "ApiVersions", action: { do: "delay", ms: 4_000 } });
+        a.cluster.script.on({ api, action: { do: "error", code: ERROR.UNKNOWN_MEMBER_ID } });
+      };
+      a.start();
+      await a.until(() => a.abandoned.length === 2);
+      expect(a.cluster.requests("Fetch")).toEqual([]);
+      await a.until(() => reads(a).length === 2 && a.streams.slice(2).every((s) => s.position === s.end));
+    });
+
     test("partitions that are added are shared as well", async () => {
       const a = member({ source, settings: { metadataRefreshMs: 2_000 } });
       a.cluster.createTopic("orders", { partitions: 1 });
