@@ -9,6 +9,7 @@ import type {
   PutOutcome,
   StoredObject,
 } from "../../core/ports/conditional-objects.ts";
+import type { S3Session } from "./s3-client.ts";
 import { s3Failure, s3Fault } from "./s3-failure.ts";
 import type { S3Requests } from "./s3-requests.ts";
 import { crc32Text, encryption } from "./s3-terms.ts";
@@ -54,25 +55,23 @@ export class S3Objects implements ConditionalObjects {
       Range: `bytes=${start}-${end - 1}`,
       ...(revision === null ? {} : { IfMatch: revision }),
     };
-    return this.#r.repeated("read", key, async ({ sdk, client }, abortSignal) => {
+    const range: (session: S3Session, abortSignal: AbortSignal) => Promise<Uint8Array> = async (
+      { sdk, client },
+      abortSignal,
+    ) => {
       const found = await client.send(new sdk.GetObjectCommand(input), { abortSignal });
       const content = await this.#body(found, key, end - start);
-      if (content.length !== end - start) {
-        throw new Failure("store.io", `${content.length} bytes came of ${end - start} that were asked for`, {
-          at: this.#r.place(key),
-        });
-      }
-      return content;
-    });
+      if (content.length === end - start) return content;
+      const what = `${content.length} bytes came of ${end - start} that were asked for`;
+      throw new Failure("store.io", what, { at: this.#r.place(key) });
+    };
+    return this.#r.repeated("read", key, range, { conditional: revision !== null });
   }
 
   async put(key: string, content: Uint8Array): Promise<void> {
     const input = { ...this.#input(key), ...this.#content(content) };
-    await this.#r.repeated(
-      "write",
-      key,
-      ({ sdk, client }, abortSignal) => client.send(new sdk.PutObjectCommand(input), { abortSignal }),
-      { unconditional: true },
+    await this.#r.repeated("write", key, ({ sdk, client }, abortSignal) =>
+      client.send(new sdk.PutObjectCommand(input), { abortSignal }),
     );
   }
 

@@ -27,8 +27,8 @@ export interface RepeatOptions {
   readonly unsure?: () => void;
   /** Ends the request and its repetitions. */
   readonly life?: AbortSignal;
-  /** The request carries no condition, so an answer that one failed is not about it: sent again. */
-  readonly unconditional?: boolean;
+  /** It carries a condition, so an answer that one failed is about it; else the request is sent again. */
+  readonly conditional?: boolean;
 }
 
 type Call<T> = (session: S3Session, signal: AbortSignal) => Promise<T>;
@@ -85,7 +85,7 @@ export class S3Requests {
         const fault = s3Fault(e);
         if (!fault.noEffect) unsure?.();
         const again =
-          REPEATED.includes(fault.kind) || (fault.kind === "refused" && options.unconditional === true);
+          REPEATED.includes(fault.kind) || (fault.kind === "refused" && options.conditional !== true);
         if (!again || attempt === ATTEMPTS) throw s3Failure(e, doing, this.place(key));
         await this.pause(attempt, life);
       }

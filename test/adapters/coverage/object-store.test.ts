@@ -124,6 +124,18 @@ for (const [what, broken] of BROKEN) {
   });
 }
 
+test("one refusal of a write whose condition holds is not believed", async () => {
+  const objects = new MemoryObjects();
+  const putIf = objects.putIf.bind(objects);
+  let left = 2;
+  objects.putIf = async (key, content, metadata, condition) =>
+    condition.revision !== null && left-- > 0
+      ? { outcome: "refused" }
+      : putIf(key, content, metadata, condition);
+  await over(objects).prepare();
+  expect(left).toBeLessThan(0);
+});
+
 test("lost answers spoil a probe and prove nothing; a store that never answers is out of order", async () => {
   const objects = new MemoryObjects();
   const putIf = objects.putIf.bind(objects);

@@ -19,12 +19,21 @@ class Store {
     this.flaw = flaw;
     this.#answers = lostAnswers;
   }
-  async create(key: string) {
+  async create(key: string, _token: string, unsure: () => void) {
     this.open.set(key, key);
+    if (this.flaw === "loses an answer") {
+      this.open.set(`${key} again`, key);
+      unsure();
+    }
     if (this.flaw === "shows early") this.#show(key);
     return key;
   }
+  async under(prefix: string) {
+    const open = [...this.open.keys()].filter((key) => key.startsWith(prefix));
+    return open.map((key) => ({ key, upload: key }));
+  }
   async part() {
+    if (this.flaw === "takes no part") throw new Error("no part");
     return { tag: "t", crc: "" };
   }
   async parts(key: string) {
@@ -82,3 +91,13 @@ for (const [flaw, message] of [
     expect(f.message).toMatch(message);
   });
 }
+
+test.each(["loses an answer", "takes no part"])("nothing is left open by a store that %s", async (flaw) => {
+  const store = new Store(flaw);
+  const ended = await probe(store).then(
+    () => "well",
+    () => "badly",
+  );
+  expect(ended).toBe(flaw === "takes no part" ? "badly" : "well");
+  expect([...store.open.keys()]).toEqual([]);
+});
