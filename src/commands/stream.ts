@@ -16,9 +16,10 @@ import {
 } from "./config-file.ts";
 import { crashHook } from "./crash-hook.ts";
 import { exitCodeOf } from "./exit-code.ts";
+import { watchSecrets } from "./secret-watch.ts";
 import { listenToSignals } from "./signals.ts";
 import { useStateFolder } from "./state-folder.ts";
-import { buildStream, lanesOf } from "./stream-parts.ts";
+import { buildStream, lanesOf, type StreamParts } from "./stream-parts.ts";
 import { VERSION } from "./version.ts";
 
 export async function runStream(options: StreamOptions, cli: Cli): Promise<number> {
@@ -62,11 +63,16 @@ async function runPipeline(
   const telemetry = telemetryOf(resolved, options, cli, () =>
     life.runner?.stalled(resolved.pipeline.stall_ms),
   );
-  const { observer } = telemetry;
+  let running: StreamParts | null = null;
+  const secrets = watchSecrets(telemetry.observer, systemClock, async () => {
+    if (running !== null) await reread(config, cli, running, telemetry);
+  });
+  const { observer } = secrets;
   let code = 0;
   try {
     const stream = buildStream(resolved, options, observer, crashHook(cli.environment.TWG_CRASH_AT ?? null));
     life.runner = stream.runner;
+    running = stream;
     telemetry.watchBudget(stream.budget);
     await stream.prepare();
     const url = telemetry.start();
@@ -77,7 +83,7 @@ async function runPipeline(
       version: VERSION,
       lanes: lanesOf(resolved),
     });
-    const signals = listenToSignals(stream.runner, () => void reread(config, cli, stream, telemetry));
+    const signals = listenToSignals(stream.runner, secrets.reread);
     try {
       const { rows, reason } = await stream.runner.run();
       observer.emit({ e: "pipeline.stopped", rows, reason });
@@ -133,7 +139,7 @@ function telemetryOf(
 async function reread(
   config: PipelineConfig,
   cli: Cli,
-  stream: ReturnType<typeof buildStream>,
+  stream: StreamParts,
   { observer }: Telemetry,
 ): Promise<void> {
   try {

@@ -163,7 +163,7 @@ describe("loadConfig and resolveSecrets", () => {
     for (const text of ["first", "second"]) {
       writeFileSync(join(dir, "kafka-password"), text);
       const resolved = await resolveSecrets(loaded, {});
-      expect(resolved.source.sasl?.password.reveal()).toBe(text);
+      expect(resolved.source.sasl?.password?.reveal()).toBe(text);
       expect(Bun.inspect(resolved, { depth: 9 }) + JSON.stringify(resolved)).not.toContain(text);
     }
     expect(loaded.source.bootstrap).toEqual([{ host: "127.0.0.1", port: 1 }]);

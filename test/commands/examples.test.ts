@@ -1,6 +1,8 @@
-// Goal: every example is a configuration that this version runs. Method: validate each file of examples/.
+// Goal: every example is a configuration that this version runs. Method: validate each file of examples/ and each
+// block of the page on security.
 import { expect, test } from "bun:test";
-import { readdirSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadConfig } from "../../src/commands/config-file.ts";
 
@@ -16,4 +18,26 @@ test.each(files)("%s", async (name) => {
   // A file source has paths, any other topics.
   const { topics, paths } = config.source as { topics?: readonly string[]; paths?: readonly string[] };
   expect(topics ?? paths).toContain(paths === undefined ? "orders" : "in/*.ndjson");
+});
+
+/** The fenced TOML blocks of a page. */
+function blocksOf(page: string): string[] {
+  const text = readFileSync(join(import.meta.dir, "../../docs", page), "utf8");
+  return [...text.matchAll(/```toml\n([\s\S]*?)```/g)].map((m) => m[1]!);
+}
+
+const blocks = blocksOf("security.md");
+
+test("the page on security has an example of each mechanism", () => {
+  for (const mechanism of ["SCRAM-SHA-512", "OAUTHBEARER", "AWS_MSK_IAM"])
+    expect(blocks.join("\n")).toContain(`mechanism = "${mechanism}"`);
+});
+
+test.each(blocks)("a block of security.md: %s", async (block) => {
+  const dir = mkdtempSync(join(tmpdir(), "twg-security-"));
+  const file = join(dir, "c.toml");
+  const rest = `[pipeline]\nname = "p"\nstate_dir = "${dir}"\n[source]\ntype = "kafka"\nbootstrap = ["k:1"]\ntopics = ["t"]\n`;
+  const sink = `[[sink]]\nname = "raw"\ntype = "parquet"\nreceives = "raw"\nrole = "primary_raw"\npath = "${dir}/out/"\n`;
+  writeFileSync(file, rest + block + sink);
+  await loadConfig(file);
 });

@@ -10,6 +10,8 @@ import { systemClock } from "../../src/adapters/system/clock.ts";
 import { systemSaslCrypto } from "../../src/adapters/system/sasl-crypto.ts";
 import type { Resolved } from "../../src/core/config/secret.ts";
 import type { Failure } from "../../src/core/failure/failure.ts";
+import type { TwgEvent } from "../../src/core/observe/events.ts";
+import type { Observer } from "../../src/core/ports/observer.ts";
 import type { FoundStream, SourceHost, StreamStart } from "../../src/core/ports/source.ts";
 import type { FrameBundle } from "../../src/core/records/frame.ts";
 import { buildBatch } from "../brokers/kafka/batch-builder.ts";
@@ -25,6 +27,7 @@ export class RealHost implements SourceHost {
   readonly lanes = 2;
   readonly source: KafkaSource;
   readonly troubles: Failure[] = [];
+  readonly events: TwgEvent[] = [];
   readonly found: FoundStream[] = [];
   readonly gaps: string[] = [];
   /** Values in the order in which they came, by partition. Batches are uncompressed, so they show in the bytes. */
@@ -36,7 +39,8 @@ export class RealHost implements SourceHost {
 
   constructor(options: Record<string, unknown>) {
     const spec = kafkaSourceSpec.parse({ connect_timeout_ms: 10_000, ...options });
-    this.source = new KafkaSource(kafkaSettings(spec as Resolved<typeof spec>, "0"), parts);
+    const observer: Observer = { emit: (event) => this.events.push(event) };
+    this.source = new KafkaSource(kafkaSettings(spec as Resolved<typeof spec>, "0"), { ...parts, observer });
     this.source.run(this).then(
       () => this.#end("ended", null),
       (f: Failure) => this.#end(f.code, f),

@@ -25,6 +25,11 @@ interface RealKafka {
   sasl: string[];
   sasltls: string[];
   mtls: string[];
+  /** OAUTHBEARER with signed tokens: see properties.ts for issuer and audience. */
+  jwt: string[];
+  tokenKey: string;
+  /** As sasl, but a login lasts 2 s. */
+  reauth: string[];
   ca: string;
   wrongCa: string;
   clientCert: string;
@@ -44,6 +49,9 @@ function describe(cluster: Cluster, folder: string): RealKafka {
     sasl: addresses(cluster, "SASL"),
     sasltls: addresses(cluster, "SASLTLS"),
     mtls: addresses(cluster, "MTLS"),
+    jwt: addresses(cluster, "JWT"),
+    reauth: addresses(cluster, "REAUTH"),
+    tokenKey: cluster.tls.tokenKey,
     ca: cluster.tls.ca,
     wrongCa: cluster.tls.wrongCa,
     clientCert: cluster.tls.clientCert,

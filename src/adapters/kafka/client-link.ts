@@ -55,8 +55,17 @@ export class BrokerLink {
     this.#settings = settings;
     this.#clock = clock;
     this.at = settings.at;
+    const { sasl } = settings;
+    const armed: typeof sasl =
+      sasl === null
+        ? null
+        : (ready) =>
+            sasl((machine, now) => {
+              ready(machine, now);
+              this.#arm();
+            });
     this.#session = new BrokerSession(
-      settings,
+      { ...settings, sasl: armed },
       { write: (bytes) => this.#connection?.write(bytes), close: () => this.#drop() },
       { ready: () => this.#onReady(), ended: (failure) => this.#onEnd(failure) },
     );

@@ -92,7 +92,9 @@ export function isWorthAnotherTry(failure: Failure, phase: Phase): boolean {
 
 const CONNECTION_CODES = [
   "net.",
-  "sasl.server_",
+  "sasl.",
+  "oidc.",
+  "aws.",
   "kafka.auth_failed",
   "kafka.mechanism_unsupported",
   "kafka.not_kafka",

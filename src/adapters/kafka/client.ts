@@ -8,12 +8,13 @@
 import { asFailure, Failure } from "../../core/failure/failure.ts";
 import type { Net, TlsOptions } from "../../core/ports/net.ts";
 import type { Observer } from "../../core/ports/observer.ts";
-import type { Credentials, SaslCrypto, SaslMechanism } from "../../core/sasl/mechanism.ts";
-import { startSasl } from "../../core/sasl/start.ts";
+import type { SaslCrypto } from "../../core/sasl/mechanism.ts";
 import type { Chance } from "../../core/time/chance.ts";
 import type { Clock } from "../../core/time/clock.ts";
 import { type Answer, BrokerLink, cancelled, type LinkSettings } from "./client-link.ts";
 import { brokerFailure } from "./client-retry.ts";
+import { type Login, type SaslSettings, startLogin } from "./login/login.ts";
+import type { LoginStart } from "./session/connection.ts";
 import { type BrokerAddress, type MetadataChange, MetadataState } from "./session/metadata-state.ts";
 import { ERROR, kafkaError } from "./wire/errors.ts";
 import { API_RANGE, type ApiName, type Draft, type RequestOf } from "./wire/protocol.ts";
@@ -24,7 +25,7 @@ export interface ClientOptions {
   readonly clientId: string;
   readonly version: string;
   readonly tls: TlsOptions | null;
-  readonly sasl: (Credentials & { readonly mechanism: SaslMechanism }) | null;
+  readonly sasl: SaslSettings | null;
   readonly dialTimeoutMs: number;
   readonly requestTimeoutMs: number;
   /** Guards memory; far above the fetch limits, which a first batch may exceed. */
@@ -58,6 +59,7 @@ export function placeOf(address: BrokerAddress): string {
 export class KafkaClient {
   readonly metadata = new MetadataState();
   #options: ClientOptions;
+  #login: Login | null;
   readonly #parts: ClientParts;
   readonly #life = new AbortController();
   readonly #slots = new Map<string, Slot>();
@@ -69,6 +71,7 @@ export class KafkaClient {
   constructor(options: ClientOptions, parts: ClientParts) {
     this.#options = options;
     this.#parts = parts;
+    this.#login = options.sasl === null ? null : startLogin(options.sasl, parts);
   }
 
   /** Aborts when the client is closed. */
@@ -76,15 +79,19 @@ export class KafkaClient {
     return this.#life.signal;
   }
 
-  /** Connections that are opened from now on use these options (rotated credentials); open ones go on. */
+  /** Connections that are opened and logins that are renewed from now on use these options; open connections go on. */
   renew(options: ClientOptions): void {
     this.#options = options;
+    if (JSON.stringify(options.sasl) === JSON.stringify(this.#login?.settings ?? null)) return;
+    this.#login?.close();
+    this.#login = options.sasl === null ? null : startLogin(options.sasl, this.#parts);
   }
 
   close(): void {
     this.#life.abort(cancelled("the Kafka client"));
     for (const slot of this.#slots.values()) slot.link?.close("the client was closed");
     this.#slots.clear();
+    this.#login?.close();
   }
 
   /** The open connection to a broker for a purpose, opened now if need be. */
@@ -217,7 +224,7 @@ export class KafkaClient {
   async #dial(address: BrokerAddress, purpose: string): Promise<BrokerLink> {
     const at = placeOf(address);
     const { bootstrap: _, sasl, version, ...rest } = this.#options;
-    const { chance, crypto } = this.#parts;
+    const { chance } = this.#parts;
     const ceiling = this.#ceilings.get(at) ?? API_RANGE.ApiVersions.max;
     const settings: LinkSettings = {
       ...rest,
@@ -228,12 +235,26 @@ export class KafkaClient {
       softwareVersion: version,
       versionsCeiling: ceiling,
       chance,
-      sasl: sasl === null ? null : () => startSasl(sasl.mechanism, sasl, crypto, chance),
+      sasl: sasl === null ? null : (ready) => this.#logIn(address.host, ready),
     };
     const opened = await BrokerLink.open(this.#parts, settings, this.life);
     if ("link" in opened) return opened.link;
     if (!opened.negotiated) this.#ceilings.set(at, lowerCeiling(ceiling));
     throw opened.failure;
+  }
+
+  /** By the login of now, which may be another than when the connection was opened. */
+  #logIn(host: string, ready: Parameters<LoginStart>[0]): void {
+    const { clock } = this.#parts;
+    const failed = (e: unknown) => ready(asFailure(e), clock.monotonic());
+    try {
+      if (this.#login === null) throw new Failure("kafka.auth_failed", "the login was taken away");
+      const machine = this.#login.machine(host);
+      if (!(machine instanceof Promise)) ready(machine, clock.monotonic());
+      else machine.then((m) => ready(m, clock.monotonic()), failed);
+    } catch (e) {
+      failed(e);
+    }
   }
 
   /** Broker id of the group's coordinator. `forget` it when a broker says that it is not, or cannot be reached. */

@@ -6,6 +6,7 @@ import { asFailure, Failure } from "../../core/failure/failure.ts";
 import { type Checkup, type DoctorContext, failedBy, ok, warning } from "../../core/ports/doctor.ts";
 import { type ClientParts, CONTROL, KafkaClient, placeOf } from "./client.ts";
 import { brokerFailure } from "./client-retry.ts";
+import { loginText } from "./login/login.ts";
 import type { BrokerAddress } from "./session/metadata-state.ts";
 import type { KafkaSourceSettings } from "./source.ts";
 import { gatherFacts, knownPartitions } from "./source-discovery.ts";
@@ -91,10 +92,7 @@ class Examination {
 
   #how(): string {
     const { tls, sasl } = this.#s;
-    return [
-      tls === null ? "plain text" : "TLS",
-      ...(sasl === null ? [] : [`${sasl.mechanism} as ${sasl.username}`]),
-    ].join(", ");
+    return [tls === null ? "plain text" : "TLS", ...(sasl === null ? [] : [loginText(sasl)])].join(", ");
   }
 
   /** What a broker advertises may be another address than the one that was dialled: the usual trap of containers. */

@@ -1,6 +1,7 @@
 /** The source's options, with their secrets, as the client's settings. */
 import type { Resolved } from "../../core/config/secret.ts";
 import { ASSIGNORS } from "./assignors/table.ts";
+import { saslSettings, tlsSettings } from "./security-settings.ts";
 import type { KafkaSourceSettings } from "./source.ts";
 import type { KafkaSourceOptions } from "./spec.ts";
 
@@ -30,8 +31,8 @@ export function kafkaSettings(o: Resolved<KafkaSourceOptions>, version: string):
     clientId: o.client_id,
     version,
     dialTimeoutMs: Math.min(DIAL_TIMEOUT_MS, Math.ceil(o.connect_timeout_ms / 2)),
-    tls: tlsOf(o.tls),
-    sasl: saslOf(o.sasl),
+    tls: tlsSettings(o.tls, "source.tls"),
+    sasl: saslSettings(o.sasl),
   };
 }
 
@@ -53,20 +54,4 @@ function sharingOf(o: Resolved<KafkaSourceOptions>): KafkaSourceSettings["sharin
       Math.min(HEARTBEAT_MS, Math.floor(o.session_timeout_ms / HEARTBEATS_A_SESSION)),
     rebalanceTimeoutMs: o.rebalance_timeout_ms,
   };
-}
-
-function tlsOf(tls: Resolved<KafkaSourceOptions>["tls"]): KafkaSourceSettings["tls"] {
-  if (tls === undefined || !tls.enabled) return null;
-  return {
-    section: "source.tls",
-    ...(tls.ca === undefined ? {} : { ca: tls.ca.reveal() }),
-    ...(tls.cert === undefined ? {} : { cert: tls.cert.reveal() }),
-    ...(tls.key === undefined ? {} : { key: tls.key.reveal() }),
-    ...(tls.server_name === undefined ? {} : { serverName: tls.server_name }),
-  };
-}
-
-function saslOf(sasl: Resolved<KafkaSourceOptions>["sasl"]): KafkaSourceSettings["sasl"] {
-  if (sasl === undefined) return null;
-  return { mechanism: sasl.mechanism, username: sasl.username.reveal(), password: sasl.password.reveal() };
 }

@@ -1,16 +1,8 @@
 /** `[source] type = "kafka"`: every option of the Kafka source, declared once. */
 import * as z from "zod";
-import {
-  byteSize,
-  durationMs,
-  formatBytes,
-  hostPort,
-  MIB,
-  secretString,
-} from "../../core/config/option-types.ts";
-import { certWithKey, clientTls } from "../../core/config/tls-options.ts";
-import { SASL_MECHANISMS } from "../../core/sasl/mechanism.ts";
+import { byteSize, durationMs, formatBytes, hostPort, MIB } from "../../core/config/option-types.ts";
 import { ASSIGNOR_NAMES } from "./assignors/table.ts";
+import { kafkaSasl, kafkaTls } from "./security-spec.ts";
 
 /** Kafka's own rule for topic names; `.` and `..` are not allowed either. */
 const TOPIC = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}$/;
@@ -34,40 +26,6 @@ const start = z
   .meta({
     allowed: `"earliest", "latest", or { timestamp = "2026-01-31T00:00:00Z" } (or milliseconds since 1970)`,
   });
-
-const tls = z
-  .strictObject({
-    enabled: z
-      .boolean()
-      .default(true)
-      .describe("Speak TLS with the brokers.")
-      .meta({ why: "Writing the section means wanting it; false turns it off without deleting it." }),
-    ...clientTls({
-      certificate: "the brokers' certificates",
-      peers: "brokers",
-      serverName: "Name that the brokers' certificates must hold, where it is not the host that is dialled.",
-      examples: {
-        ca: "/etc/twg/ca.crt",
-        cert: "/etc/twg/client.crt",
-        key: "kafka-client-key",
-        name: "kafka.internal",
-      },
-    }),
-  })
-  .superRefine(certWithKey);
-
-const sasl = z.strictObject({
-  mechanism: z
-    .enum(SASL_MECHANISMS)
-    .describe("How to log in; the listener must offer it.")
-    .meta({ examples: ["SCRAM-SHA-512"] }),
-  username: secretString()
-    .describe("User name.")
-    .meta({ examples: ["twg"] }),
-  password: secretString()
-    .describe("Password.")
-    .meta({ examples: [{ secret: "kafka-password" }] }),
-});
 
 interface GroupOptions {
   readonly group?: string | undefined;
@@ -216,8 +174,8 @@ export const kafkaSourceSpec = z
       .default("read_committed")
       .describe("Whether records of transactions that are open or were aborted are read.")
       .meta({ why: "What a producer took back must not land." }),
-    tls: tls.optional().describe("TLS. Absent: plain text."),
-    sasl: sasl.optional().describe("Login. Absent: none."),
+    tls: kafkaTls.optional().describe("TLS. Absent: plain text."),
+    sasl: kafkaSasl.optional().describe("Login. Absent: none."),
     fetch_max_bytes: byteSize({ min: 1024, max: 1024 * MIB })
       .default(8 * MIB)
       .describe("Most bytes of one fetch; a single larger batch still passes.")

@@ -5,6 +5,7 @@
  */
 import { type CodeSpec, spec } from "./code-spec.ts";
 import { FILE_CODES } from "./file-codes.ts";
+import { LOGIN_CODES } from "./login-codes.ts";
 import { POSTGRES_CODES } from "./postgres-codes.ts";
 
 export const CODES = {
@@ -174,23 +175,7 @@ export const CODES = {
     false,
     "The configured ca, cert or key can't be used: PEM, and key belongs to cert?",
   ),
-  // sasl
-  "sasl.rejected": spec("environment", false, "The server refused the user or the password."),
-  "sasl.server_invalid": spec(
-    "environment",
-    false,
-    "The server's message breaks the rules of the mechanism.",
-  ),
-  "sasl.server_unproven": spec(
-    "environment",
-    false,
-    "The server could not prove that it knows the password: it may be an impostor.",
-  ),
-  "sasl.credentials_invalid": spec(
-    "config",
-    false,
-    "The user name or password holds a character that the mechanism can't carry.",
-  ),
+  ...LOGIN_CODES,
   // kafka client
   "kafka.auth_failed": spec(
     "environment",

@@ -11,6 +11,8 @@ export interface SaslMachine {
   readonly mechanism: string;
   /** Throws a Failure (sasl.*), after which the machine is of no use. */
   step(server: Uint8Array | null): SaslStep;
+  /** What the server gave as its reason before it refused, where the mechanism has such words. */
+  readonly told?: string | null;
 }
 
 export interface Credentials {
@@ -33,5 +35,13 @@ export interface SaslCrypto {
   ): Uint8Array;
 }
 
-export const SASL_MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] as const;
+/** Those that take a user name and a password. */
+export const PASSWORD_MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] as const;
+export type PasswordMechanism = (typeof PASSWORD_MECHANISMS)[number];
+
+export const SASL_MECHANISMS = [...PASSWORD_MECHANISMS, "OAUTHBEARER", "AWS_MSK_IAM"] as const;
 export type SaslMechanism = (typeof SASL_MECHANISMS)[number];
+
+export function takesPassword(mechanism: SaslMechanism): mechanism is PasswordMechanism {
+  return (PASSWORD_MECHANISMS as readonly SaslMechanism[]).includes(mechanism);
+}

@@ -1,11 +1,11 @@
-/** Chooses the machine for a configured mechanism. */
+/** Chooses the machine of a mechanism with user name and password. */
 import type { Chance } from "../time/chance.ts";
-import type { Credentials, SaslCrypto, SaslMachine, SaslMechanism } from "./mechanism.ts";
+import type { Credentials, PasswordMechanism, SaslCrypto, SaslMachine } from "./mechanism.ts";
 import { plain } from "./plain.ts";
 import { scram } from "./scram.ts";
 
 export function startSasl(
-  mechanism: SaslMechanism,
+  mechanism: PasswordMechanism,
   credentials: Credentials,
   crypto: SaslCrypto,
   chance: Chance,

@@ -112,3 +112,108 @@ describe("[source] type = kafka", () => {
     expect(JSON.stringify(spec) + Bun.inspect(spec)).not.toContain("hunter2");
   });
 });
+
+describe("[source.sasl]", () => {
+  const sasl = (o: object) => ({ sasl: o });
+  const oidc = { token_url: "https://id/t", client_id: "c", client_secret: "s" };
+
+  test.each([
+    ["PLAIN without a password", { mechanism: "PLAIN", username: "u" }, ["sasl.password"]],
+    ["PLAIN with a token", { mechanism: "PLAIN", username: "u", password: "p", token: "t" }, ["sasl.token"]],
+    ["OAUTHBEARER without a token", { mechanism: "OAUTHBEARER" }, ["sasl.token"]],
+    [
+      "OAUTHBEARER with two sources",
+      { mechanism: "OAUTHBEARER", token_file: "/t", oidc },
+      ["sasl.token_file"],
+    ],
+    [
+      "OAUTHBEARER with a password",
+      { mechanism: "OAUTHBEARER", token: "t", username: "u", password: "p" },
+      ["sasl.username", "sasl.password"],
+    ],
+    [
+      "an extension named auth",
+      { mechanism: "OAUTHBEARER", token: "t", extensions: { auth: "x" } },
+      ["sasl.extensions.auth"],
+    ],
+    [
+      "a secret in plain text",
+      { mechanism: "OAUTHBEARER", oidc: { ...oidc, token_url: "http://id/t" } },
+      ["sasl.oidc.token_url"],
+    ],
+    [
+      "a secret in the URL",
+      { mechanism: "OAUTHBEARER", oidc: { ...oidc, token_url: "https://u:p@id/t" } },
+      ["sasl.oidc.token_url"],
+    ],
+    ["no URL", { mechanism: "OAUTHBEARER", oidc: { ...oidc, token_url: "id" } }, ["sasl.oidc.token_url"]],
+    ["IAM with a password", { mechanism: "AWS_MSK_IAM", password: "p" }, ["sasl.password"]],
+    ["half a key", { mechanism: "AWS_MSK_IAM", aws: { access_key_id: "a" } }, ["sasl.aws.secret_access_key"]],
+    [
+      "the other half",
+      { mechanism: "AWS_MSK_IAM", aws: { secret_access_key: "a" } },
+      ["sasl.aws.access_key_id"],
+    ],
+    [
+      "a session without a key",
+      { mechanism: "AWS_MSK_IAM", aws: { session_token: "a" } },
+      ["sasl.aws.session_token"],
+    ],
+    [
+      "a profile and keys",
+      { mechanism: "AWS_MSK_IAM", aws: { access_key_id: "a", secret_access_key: "b", profile: "p" } },
+      ["sasl.aws.profile"],
+    ],
+  ])("%s is refused", (_, options, paths) => expect(problems(sasl(options))).toEqual(paths));
+
+  test("http is fine on this machine", () => {
+    for (const host of ["localhost", "127.0.0.1:8080", "[::1]:1"])
+      expect(
+        problems(sasl({ mechanism: "OAUTHBEARER", oidc: { ...oidc, token_url: `http://${host}/t` } })),
+      ).toEqual([]);
+  });
+
+  test("every source of tokens and keys reaches the client", () => {
+    const of = (o: object) => settings(sasl(o)).sasl;
+    expect(of({ mechanism: "OAUTHBEARER", token: " t\n", extensions: { a: "b" } })).toEqual({
+      mechanism: "OAUTHBEARER",
+      source: { from: "literal", token: "t" },
+      extensions: { a: "b" },
+    });
+    expect(of({ mechanism: "OAUTHBEARER", token_file: "/t" })).toMatchObject({
+      source: { from: "file", path: "/t" },
+    });
+    const more = { scope: "a b", audience: "x", client_auth: "post", timeout_ms: "2s" };
+    expect(of({ mechanism: "OAUTHBEARER", oidc: { ...oidc, ...more } })).toMatchObject({
+      source: {
+        from: "oidc",
+        tokenUrl: "https://id/t",
+        clientId: "c",
+        clientSecret: "s",
+        scope: "a b",
+        audience: "x",
+        clientAuth: "post",
+        ca: null,
+        timeoutMs: 2000,
+      },
+      extensions: {},
+    });
+    expect(of({ mechanism: "AWS_MSK_IAM" })).toEqual({
+      mechanism: "AWS_MSK_IAM",
+      keys: null,
+      region: null,
+      profile: null,
+    });
+    expect(
+      of({
+        mechanism: "AWS_MSK_IAM",
+        aws: { region: "r-1", access_key_id: "a", secret_access_key: "b", session_token: "c" },
+      }),
+    ).toEqual({
+      mechanism: "AWS_MSK_IAM",
+      region: "r-1",
+      profile: null,
+      keys: { accessKeyId: "a", secretAccessKey: "b", sessionToken: "c" },
+    });
+  });
+});

@@ -1,7 +1,11 @@
-/** Server side of PLAIN (RFC 4616) and SCRAM (RFC 5802), as strict as Kafka 4: the final nonce must be the server's own. */
+/**
+ * Server side of PLAIN (RFC 4616), SCRAM (RFC 5802, as strict as Kafka 4: the final nonce must be the server's own),
+ * OAUTHBEARER (RFC 7628) and AWS_MSK_IAM.
+ */
 import { createHash, createHmac, pbkdf2Sync, timingSafeEqual } from "node:crypto";
+import { type IamServer, judgeIam } from "./msk-iam.ts";
 
-export type SaslMechanismName = "PLAIN" | "SCRAM-SHA-256" | "SCRAM-SHA-512";
+export type SaslMechanismName = "PLAIN" | "SCRAM-SHA-256" | "SCRAM-SHA-512" | "OAUTHBEARER" | "AWS_MSK_IAM";
 
 export interface SaslServer {
   readonly mechanisms: readonly SaslMechanismName[];
@@ -9,13 +13,17 @@ export interface SaslServer {
   /** 0: a login lasts. Otherwise requests after this many milliseconds end the connection (KIP-368). */
   readonly lifetimeMs?: number;
   readonly iterations?: number;
+  /** OAUTHBEARER: milliseconds that a token is good for from now on, null for one that is not good. */
+  readonly token?: (token: string, extensions: readonly string[]) => number | null;
+  readonly iam?: IamServer;
   /** Spoils the server's proof, to see that clients check it. */
   readonly forgeSignature?: boolean;
 }
 
 export type SaslAnswer =
   | { readonly kind: "continue"; readonly message: Uint8Array }
-  | { readonly kind: "done"; readonly message: Uint8Array }
+  /** `lifetimeMs`: of this login, where it ends with its token. */
+  | { readonly kind: "done"; readonly message: Uint8Array; readonly lifetimeMs?: number }
   | { readonly kind: "refused"; readonly reason: string };
 
 export type SaslExchange = (client: Uint8Array) => SaslAnswer;
@@ -29,8 +37,11 @@ export function startExchange(
   server: SaslServer,
   mechanism: SaslMechanismName,
   serial: number,
+  nowMs: number,
 ): SaslExchange {
   if (mechanism === "PLAIN") return (client) => plain(server, client);
+  if (mechanism === "OAUTHBEARER") return bearer(server);
+  if (mechanism === "AWS_MSK_IAM") return (client) => iam(server, client, nowMs);
   return scram(server, mechanism === "SCRAM-SHA-256" ? "sha256" : "sha512", mechanism, serial);
 }
 
@@ -41,6 +52,40 @@ function plain(server: SaslServer, client: Uint8Array): SaslAnswer {
   return known && server.users[user] === password
     ? { kind: "done", message: new Uint8Array(0) }
     : { kind: "refused", reason: "Authentication failed: Invalid username or password" };
+}
+
+const CONTROL_A = "\x01";
+
+/** A bad token is told as JSON, which the client answers with ^A; only then it is refused. */
+function bearer(server: SaslServer): SaslExchange {
+  let told = false;
+  return (client) => {
+    const text = Buffer.from(client).toString("utf8");
+    if (told)
+      return {
+        kind: "refused",
+        reason: text === CONTROL_A ? '{"status":"invalid_token"}' : "no ^A after the error",
+      };
+    const [header, auth = "", ...rest] = text.split(CONTROL_A);
+    // Extensions, then two empty ones: the message ends with two ^A.
+    const extensions = rest.slice(0, -2);
+    const whole =
+      header === "n,," &&
+      auth.startsWith("auth=Bearer ") &&
+      rest.slice(-2).join() === "," &&
+      extensions.every((e) => /^[A-Za-z]+=./.test(e));
+    const lifetimeMs = whole ? server.token?.(auth.slice("auth=Bearer ".length), extensions) : null;
+    if (lifetimeMs !== null && lifetimeMs !== undefined)
+      return { kind: "done", message: new Uint8Array(0), lifetimeMs };
+    told = true;
+    return { kind: "continue", message: Buffer.from('{"status":"invalid_token"}') };
+  };
+}
+
+function iam(server: SaslServer, client: Uint8Array, nowMs: number): SaslAnswer {
+  const why = server.iam === undefined ? "no IAM here" : judgeIam(server.iam, client, nowMs);
+  if (why !== null) return { kind: "refused", reason: `Access denied: ${why}` };
+  return { kind: "done", message: Buffer.from('{"version":"2020_10_22","request-id":"r-1"}') };
 }
 
 /** "a=1,b=2=" -> a, b; values may hold "=". */

@@ -42,7 +42,7 @@ describe("SCRAM", () => {
   for (const mechanism of ["SCRAM-SHA-256", "SCRAM-SHA-512"] as const) {
     test(`${mechanism}: a server of its own accepts the proof and is accepted`, () => {
       const credentials = { username: "a=b,c", password: "p,w=1" };
-      const server = startExchange({ mechanisms: [mechanism], users: { "a=b,c": "p,w=1" } }, mechanism, 7);
+      const server = startExchange({ mechanisms: [mechanism], users: { "a=b,c": "p,w=1" } }, mechanism, 7, 0);
       const machine = startSasl(mechanism, credentials, systemSaslCrypto, nonceOf(NONCE));
       let answer: Uint8Array | null = null;
       for (;;) {

@@ -16,7 +16,7 @@ import {
 import { join } from "node:path";
 import { freePorts } from "../ports.ts";
 import { endProcess, isAlive, type ProcessId, sendSignal, startDetached } from "../process.ts";
-import { LISTENERS, type Listener, type Node, nodeProperties } from "./properties.ts";
+import { jwksUrl, LISTENERS, type Listener, type Node, nodeProperties } from "./properties.ts";
 import type { Release } from "./release.ts";
 import { makeTls, type TlsFiles } from "./tls.ts";
 
@@ -106,11 +106,14 @@ function java(release: Release, flags: readonly string[], main: readonly string[
   return ["java", ...flags, release.logFlag, "-cp", `${release.libs}/*`, ...main];
 }
 
+/** A broker reads signing keys from places on this list alone. */
+const allowedKeys = (tls: TlsFiles) => `-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=${jwksUrl(tls)}`;
+
 function launched(cluster: Cluster, folder: string, node: Node): Cluster {
   const main = ["kafka.Kafka", nodeFile(folder, node, ".properties")];
   writeFileSync(nodeFile(folder, node, ".log"), "");
   const started = startDetached(
-    java(cluster.release, cluster.jvm, main),
+    java(cluster.release, [...cluster.jvm, allowedKeys(cluster.tls)], main),
     folder,
     nodeFile(folder, node, ".log"),
   );

@@ -2,7 +2,7 @@
 import type { TlsFiles } from "./tls.ts";
 
 /** In the order of their ports. CONTROLLER is for the cluster itself. */
-export const LISTENERS = ["PLAIN", "CONTROLLER", "TLS", "SASL", "SASLTLS", "MTLS"] as const;
+export const LISTENERS = ["PLAIN", "CONTROLLER", "TLS", "SASL", "SASLTLS", "MTLS", "JWT", "REAUTH"] as const;
 export type Listener = (typeof LISTENERS)[number];
 
 export interface Node {
@@ -17,11 +17,23 @@ const PROTOCOL: Readonly<Record<Listener, string>> = {
   SASL: "SASL_PLAINTEXT",
   SASLTLS: "SASL_SSL",
   MTLS: "SSL",
+  JWT: "SASL_PLAINTEXT",
+  REAUTH: "SASL_PLAINTEXT",
 };
+
+/** On the REAUTH listener a login lasts this long (KIP-368), or the connection with it. */
+const REAUTH_MS = 2_000;
 
 // A comma and an equals sign on purpose: SCRAM escapes both, and careless clients trip over them.
 const PLAIN_USERS = 'user_bob="bob,pw=1" user_alice="alice-pw"';
 const JAAS = "org.apache.kafka.common.security";
+
+/** What tokens for the JWT listener must hold; they are signed with the key of tls.ts. */
+export const TOKEN_ISSUER = "http://127.0.0.1/issuer";
+export const TOKEN_AUDIENCE = "twg-test";
+
+/** The broker's own JVM must allow the place of the keys besides. */
+export const jwksUrl = (tls: TlsFiles): string => `file://${tls.jwks}`;
 
 export function nodeProperties(node: Node, all: readonly Node[], dataFolder: string, tls: TlsFiles): string {
   const address = (l: Listener) => `${l}://127.0.0.1:${node.ports[l]}`;
@@ -81,8 +93,11 @@ export function nodeProperties(node: Node, all: readonly Node[], dataFolder: str
     "ssl.truststore.location": tls.ca,
     "listener.name.mtls.ssl.client.auth": "required",
     "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+    ...jwtListener(tls),
   };
-  for (const listener of ["sasl", "sasltls"]) {
+  for (const mechanism of ["plain", "scram-sha-256", "scram-sha-512"])
+    lines[`listener.name.reauth.${mechanism}.connections.max.reauth.ms`] = REAUTH_MS;
+  for (const listener of ["sasl", "sasltls", "reauth"]) {
     const of = (mechanism: string) => `listener.name.${listener}.${mechanism}.sasl.jaas.config`;
     lines[of("plain")] = `${JAAS}.plain.PlainLoginModule required ${PLAIN_USERS};`;
     for (const scram of ["scram-sha-256", "scram-sha-512"])
@@ -91,4 +106,17 @@ export function nodeProperties(node: Node, all: readonly Node[], dataFolder: str
   return Object.entries(lines)
     .map(([key, value]) => `${key}=${value}\n`)
     .join("");
+}
+
+/** Signed tokens, looked at as in production: signature, issuer, audience and end. */
+function jwtListener(tls: TlsFiles): Record<string, string> {
+  const of = "listener.name.jwt";
+  return {
+    [`${of}.sasl.enabled.mechanisms`]: "OAUTHBEARER",
+    [`${of}.oauthbearer.sasl.jaas.config`]: `${JAAS}.oauthbearer.OAuthBearerLoginModule required;`,
+    [`${of}.oauthbearer.sasl.server.callback.handler.class`]: `${JAAS}.oauthbearer.OAuthBearerValidatorCallbackHandler`,
+    [`${of}.oauthbearer.sasl.oauthbearer.jwks.endpoint.url`]: jwksUrl(tls),
+    [`${of}.oauthbearer.sasl.oauthbearer.expected.audience`]: TOKEN_AUDIENCE,
+    [`${of}.oauthbearer.sasl.oauthbearer.expected.issuer`]: TOKEN_ISSUER,
+  };
 }

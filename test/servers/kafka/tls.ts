@@ -1,4 +1,5 @@
-/** Test certificates, made by openssl: a CA, a server and a client signed by it, and a CA that signed nobody. */
+/** Test certificates, made by openssl: a CA, a server and a client signed by it, a CA that signed nobody, a token key. */
+import { createPublicKey } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -10,6 +11,9 @@ export interface TlsFiles {
   readonly serverPem: string;
   readonly clientCert: string;
   readonly clientKey: string;
+  /** Private key of tokens, PEM, and its public half as a JWKS. */
+  readonly tokenKey: string;
+  readonly jwks: string;
 }
 
 export function makeTls(folder: string): TlsFiles {
@@ -20,6 +24,8 @@ export function makeTls(folder: string): TlsFiles {
     serverPem: at("server.pem"),
     clientCert: at("client.crt"),
     clientKey: at("client.key"),
+    tokenKey: at("token.key"),
+    jwks: at("jwks.json"),
   };
   if (existsSync(files.serverPem)) return files;
   mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -27,11 +33,22 @@ export function makeTls(folder: string): TlsFiles {
   authority(folder, "wrong-ca");
   signed(folder, "client", "extendedKeyUsage=clientAuth");
   signed(folder, "server", "subjectAltName=DNS:localhost,IP:127.0.0.1");
+  openssl(folder, ["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"], { out: "token.key" });
+  writeFileSync(files.jwks, jwksOf(readFileSync(files.tokenKey, "utf8")));
   writeFileSync(
     files.serverPem,
     readFileSync(at("server.key"), "utf8") + readFileSync(at("server.crt"), "utf8"),
   );
   return files;
+}
+
+/** The key id that tokens name. */
+export const TOKEN_KEY_ID = "k1";
+
+/** The public half of a PEM key as a JWKS document. */
+function jwksOf(key: string): string {
+  const jwk = createPublicKey(key).export({ format: "jwk" });
+  return JSON.stringify({ keys: [{ ...jwk, kid: TOKEN_KEY_ID, use: "sig", alg: "RS256" }] });
 }
 
 function authority(folder: string, name: string): void {

@@ -2,8 +2,8 @@
  * One connection to a broker as a machine over bytes and time: feed it `opened`, `receive`, `lost` and `tick`, it
  * writes through `wire` and answers requests through their callbacks. No socket, no clock, no await.
  *
- *   new --opened--> versions --> [handshake --> authenticate --> ...] --> ready --> ended
- *                                      ^--------- session lifetime (KIP-368) ---'
+ *   new --opened--> versions --> [credentials --> handshake --> authenticate --> ...] --> ready --> ended
+ *                                      ^--------------- session lifetime (KIP-368) -------'
  *
  * Responses come in the order of the requests, so requests in flight are a queue; a wrong correlation id, a response
  * nobody asked for or one that can't be read ends the connection, as does the time-out of any request.
@@ -21,7 +21,9 @@ import {
   type ResponseOf,
 } from "../wire/protocol.ts";
 import { ResponseFramer } from "./framing.ts";
-import { authRefused, mechanismRefused } from "./sasl-failure.ts";
+import { hungUp } from "./hang-up.ts";
+import { LoginTerm } from "./login-term.ts";
+import { authRefused, mechanismRefused, refusalOf } from "./sasl-failure.ts";
 import { type BrokerVersions, chooseVersion, judgeVersions } from "./versions.ts";
 
 export interface ConnectionWire {
@@ -37,14 +39,20 @@ export interface ResponseMemory {
   give(memory: Uint8Array): void;
 }
 
+/**
+ * Asked for a fresh machine at each login; it calls `ready` once, at once or when its token is there, with the
+ * monotonic time of the call. `ready` may come after the connection ended.
+ */
+export type LoginStart = (ready: (machine: SaslMachine | Failure, now: number) => void) => void;
+
 export interface ConnectionSettings {
   /** `host:port`, for messages. */
   readonly at: string;
   readonly clientId: string;
   readonly softwareName: string;
   readonly softwareVersion: string;
-  /** A fresh machine for each authentication; null: the listener wants none. */
-  readonly sasl: (() => SaslMachine) | null;
+  /** Null: the listener wants no login. */
+  readonly sasl: LoginStart | null;
   readonly maxResponseBytes: number;
   /** ApiVersions is asked in at most this version: some brokers reset the connection on a newer one. */
   readonly versionsCeiling: number;
@@ -91,7 +99,8 @@ interface Parked {
 type State =
   | { readonly at: "new" }
   | { readonly at: "versions"; readonly version: number }
-  | { readonly at: "authenticating"; readonly machine: SaslMachine }
+  /** `machine` null: its credentials are still being fetched. */
+  | { readonly at: "authenticating"; readonly machine: SaslMachine | null }
   | { readonly at: "ready" }
   | { readonly at: "ended"; readonly failure: Failure };
 
@@ -115,17 +124,14 @@ export class BrokerSession {
   #waiting: Parked[] = [];
   #versions: BrokerVersions = new Map();
   #mutedUntil = 0;
-  #authenticatedAt = 0;
-  /** 0: the broker sets no limit. */
-  #lifetimeMs = 0;
-  #reauthenticateAt = Number.POSITIVE_INFINITY;
-  #sentSinceAuth = 0;
+  readonly #term: LoginTerm;
   #answers = 0;
 
   constructor(settings: ConnectionSettings, wire: ConnectionWire, listener: ConnectionListener) {
     this.#settings = settings;
     this.#wire = wire;
     this.#listener = listener;
+    this.#term = new LoginTerm(settings.chance);
     const receiver = {
       memory: (n: number) => this.#memory(n),
       response: (b: Uint8Array) => this.#response(b),
@@ -156,7 +162,10 @@ export class BrokerSession {
   get wakeAt(): number | null {
     let at = Number.POSITIVE_INFINITY;
     for (const call of this.#inFlight) at = Math.min(at, call.deadline);
-    if (this.#waiting.length > 0 && this.#mutedUntil > this.#now) at = Math.min(at, this.#mutedUntil);
+    if (this.#waiting.length > 0 && this.#state.at === "ready") {
+      if (this.#mutedUntil > this.#now) at = Math.min(at, this.#mutedUntil);
+      else if (this.#term.state(this.#now) === "over") at = Math.min(at, this.#term.dueAt);
+    }
     return at === Number.POSITIVE_INFINITY ? null : at;
   }
 
@@ -233,22 +242,17 @@ export class BrokerSession {
   #pump(): void {
     while (this.#state.at === "ready" && this.#waiting.length > 0) {
       if (this.#now < this.#mutedUntil) return;
-      if (this.#mustReauthenticate()) {
+      const term = this.#term.state(this.#now);
+      if (term !== "good") {
         // Nothing else may be under way while authenticating: wait until the last answer is here.
-        if (this.#inFlight.length === 0) this.#handshake();
+        if (term === "due" && this.#inFlight.length === 0) this.#login();
         return;
       }
       const next = this.#waiting.shift()!;
       if (!next.wanted()) continue;
-      this.#sentSinceAuth++;
+      this.#term.used();
       next.write();
     }
-  }
-
-  /** At least one request goes through per authentication, however short the lifetime, or we would only authenticate. */
-  #mustReauthenticate(): boolean {
-    if (this.#now < this.#reauthenticateAt) return false;
-    return this.#sentSinceAuth > 0 || this.#now >= this.#authenticatedAt + this.#lifetimeMs;
   }
 
   #write<A extends ApiName>(call: Call<A>): void {
@@ -331,7 +335,7 @@ export class BrokerSession {
       } else if (verdict.kind === "use") {
         this.#versions = verdict.versions;
         if (this.#settings.sasl === null) this.#becomeReady();
-        else this.#handshake();
+        else this.#login();
       } else {
         const text = `${at} refuses ApiVersions ${version} with error ${response.errorCode}`;
         throw new Failure("kafka.unsupported_version", text, { at });
@@ -340,10 +344,22 @@ export class BrokerSession {
     this.#internalCall("ApiVersions", version, body, answered, Math.min(requestTimeoutMs, dialTimeoutMs));
   }
 
-  #handshake(): void {
+  #login(): void {
     const { sasl, at } = this.#settings;
     if (sasl === null) return;
-    const machine = sasl();
+    const asked: State = { at: "authenticating", machine: null };
+    this.#state = asked;
+    sasl((machine, now) => {
+      // It ended meanwhile.
+      if (this.#state !== asked) return;
+      this.#take(now, () => {
+        if (machine instanceof Failure) throw machine;
+        this.#handshake(machine, at);
+      });
+    });
+  }
+
+  #handshake(machine: SaslMachine, at: string): void {
     this.#state = { at: "authenticating", machine };
     const version = chooseVersion("SaslHandshake", this.#versions, at);
     this.#internalCall("SaslHandshake", version, { mechanism: machine.mechanism }, (response) => {
@@ -367,22 +383,14 @@ export class BrokerSession {
     const version = chooseVersion("SaslAuthenticate", this.#versions, at);
     this.#internalCall("SaslAuthenticate", version, { authBytes: step.message }, (response) => {
       if (response.errorCode !== 0) {
-        const text = response.errorMessage ?? `error ${response.errorCode}`;
-        throw authRefused(new Failure("sasl.rejected", text), machine.mechanism, at);
+        throw authRefused(refusalOf(response, machine), machine.mechanism, at);
       }
       this.#authenticate(machine, response.authBytes, response.sessionLifetimeMs);
     });
   }
 
-  /** KIP-368: authenticate again at 85 to 95 % of the lifetime, spread by chance over a fleet. */
   #authenticated(lifetimeMs: number): void {
-    this.#authenticatedAt = this.#now;
-    this.#lifetimeMs = lifetimeMs;
-    this.#sentSinceAuth = 0;
-    this.#reauthenticateAt =
-      lifetimeMs > 0
-        ? this.#now + lifetimeMs * (0.85 + 0.1 * this.#settings.chance.next())
-        : Number.POSITIVE_INFINITY;
+    this.#term.begin(lifetimeMs, this.#now);
     this.#becomeReady();
   }
 
@@ -409,20 +417,10 @@ export class BrokerSession {
 
   #hungUp(): Failure {
     const { at, sasl } = this.#settings;
-    if (this.#state.at === "versions") {
-      return new Failure("kafka.disconnected", `${at} hung up on the first request`, {
-        at,
-        hint: "The port may want TLS, or belong to another service",
-      });
-    }
-    if (this.#state.at === "authenticating") {
-      return new Failure("kafka.disconnected", `${at} hung up during authentication`, { at });
-    }
-    const silent = sasl === null && this.#answers <= 1 && this.#inFlight.length > 0;
-    return new Failure("kafka.disconnected", `${at} closed the connection`, {
-      at,
-      ...(silent ? { hint: "The listener may want authentication: set [source.sasl]" } : {}),
-    });
+    const mute = sasl === null && this.#answers <= 1 && this.#inFlight.length > 0;
+    const phase = this.#state.at;
+    const during = phase === "versions" ? "negotiation" : phase === "authenticating" ? "login" : "requests";
+    return hungUp({ at, during, mute });
   }
 
   #end(failure: Failure): void {

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import {
   BrokerSession,
   type ConnectionSettings,
+  type LoginStart,
   nextCorrelationId,
 } from "../../../../src/adapters/kafka/session/connection.ts";
 import {
@@ -15,6 +16,7 @@ import {
 } from "../../../../src/adapters/kafka/wire/protocol.ts";
 import { systemSaslCrypto } from "../../../../src/adapters/system/sasl-crypto.ts";
 import { Failure } from "../../../../src/core/failure/failure.ts";
+import { oauthbearer } from "../../../../src/core/sasl/oauthbearer.ts";
 import { startSasl } from "../../../../src/core/sasl/start.ts";
 
 const AT = "broker.test:9092";
@@ -32,19 +34,20 @@ class Bench {
   readonly session: BrokerSession;
 
   constructor(settings: Partial<ConnectionSettings> = {}) {
+    const { sasl = null } = settings;
     this.session = new BrokerSession(
       {
         at: AT,
         clientId: "test",
         softwareName: "twg",
         softwareVersion: "0",
-        sasl: null,
         maxResponseBytes: 100_000,
         versionsCeiling: 4,
         requestTimeoutMs: 5000,
         dialTimeoutMs: 2000,
         chance,
         ...settings,
+        sasl: sasl === null ? null : (ready) => sasl((machine) => ready(machine, this.now)),
       },
       {
         write: (bytes) => this.requests.push(decodeRequest(bytes.slice(4))),
@@ -324,7 +327,8 @@ describe("requests in flight", () => {
 });
 
 describe("login", () => {
-  const sasl = () => startSasl("PLAIN", { username: "u", password: "p" }, systemSaslCrypto, chance);
+  const credentials = { username: "u", password: "p" };
+  const sasl: LoginStart = (ready) => ready(startSasl("PLAIN", credentials, systemSaslCrypto, chance), 0);
 
   function login(lifetimeMs = 0n, b = new Bench({ sasl })): Bench {
     b.open();
@@ -369,8 +373,8 @@ describe("login", () => {
   });
 
   test("a server whose proof is wrong is not talked to", () => {
-    const broken = () =>
-      startSasl("SCRAM-SHA-256", { username: "u", password: "p" }, systemSaslCrypto, chance);
+    const broken: LoginStart = (ready) =>
+      ready(startSasl("SCRAM-SHA-256", credentials, systemSaslCrypto, chance), 0);
     const b = new Bench({ sasl: broken }).open();
     b.answer("SaslHandshake", { errorCode: 0, mechanisms: [] });
     b.answer("SaslAuthenticate", { errorCode: 0, authBytes: Buffer.from("r=forged,s=AAAA,i=4096") });
@@ -412,14 +416,91 @@ describe("login", () => {
     expect(b.last.api).toBe("FindCoordinator");
   });
 
+  // Lifetime 1010 ms, so due from 1000 ms on: the shortest pause that brokers allow.
   test("however short the lifetime, a request goes through between two logins", () => {
-    const b = login(10n);
-    b.now += 9;
+    const b = login(1010n);
+    b.now += 1005;
     b.ask();
     expect(b.last.api).toBe("FindCoordinator");
     b.answer("FindCoordinator", { nodeId: 1 });
     b.ask();
     expect(b.last.api).toBe("SaslHandshake");
+  });
+
+  // Seen with MSK: 740 ms. A broker refuses a login within a second of the last and hangs up on requests after the end.
+  test("a lifetime below a second: after its end requests wait until the next login is allowed", () => {
+    const b = login(740n);
+    b.ask();
+    b.answer("FindCoordinator", { nodeId: 1 });
+    b.now += 750;
+    const parked = b.ask();
+    expect(b.requests.filter((r) => r.api === "FindCoordinator").length).toBe(1);
+    expect(b.session.wakeAt).toBe(1000 + 1000);
+    b.now = 2000;
+    b.session.tick(b.now);
+    expect(b.last.api).toBe("SaslHandshake");
+    b.answer("SaslHandshake", { errorCode: 0, mechanisms: ["PLAIN"] });
+    b.answer("SaslAuthenticate", { errorCode: 0, sessionLifetimeMs: 0n });
+    b.answer("FindCoordinator", { nodeId: 2 });
+    expect(parked.outcome).toBe("node 2");
+    // The limit is gone: no more logins.
+    b.now += 1_000_000;
+    b.ask();
+    expect(b.last.api).toBe("FindCoordinator");
+  });
+
+  test("credentials that come late: nothing is sent meanwhile, and the time of their coming counts", () => {
+    let give: Parameters<LoginStart>[0] = () => {};
+    const b = new Bench({
+      sasl: (ready) => {
+        give = ready;
+      },
+    }).open();
+    const asked = b.ask();
+    expect(b.requests.map((r) => r.api)).toEqual(["ApiVersions"]);
+    expect(b.session.wakeAt).toBeNull();
+    b.now += 60_000;
+    give(startSasl("PLAIN", credentials, systemSaslCrypto, chance), b.now);
+    expect(b.last.api).toBe("SaslHandshake");
+    expect(b.session.wakeAt).toBe(b.now + 5000);
+    b.answer("SaslHandshake", { errorCode: 0, mechanisms: ["PLAIN"] });
+    b.answer("SaslAuthenticate", { errorCode: 0 });
+    b.answer("FindCoordinator", { nodeId: 3 });
+    expect(asked.outcome).toBe("node 3");
+  });
+
+  test("credentials that cannot be had end the connection with their own failure", () => {
+    const b = new Bench({
+      sasl: (ready) => ready(new Failure("oidc.refused", "no"), 0),
+    }).open();
+    expect(b.failures.map((f) => f.code)).toEqual(["oidc.refused"]);
+    expect(b.closed).toBe(1);
+  });
+
+  test("credentials that come after the end are dropped", () => {
+    let give: Parameters<LoginStart>[0] = () => {};
+    const b = new Bench({
+      sasl: (ready) => {
+        give = ready;
+      },
+    }).open();
+    b.session.lost(null, b.now);
+    give(startSasl("PLAIN", credentials, systemSaslCrypto, chance), b.now);
+    expect(b.requests.map((r) => r.api)).toEqual(["ApiVersions"]);
+    expect(b.failures.length).toBe(1);
+  });
+
+  // RFC 7628 section 3.2.3: the reason comes as JSON, is answered with ^A, and only then the broker refuses.
+  test("OAUTHBEARER refused: the reason is told", () => {
+    const b = new Bench({ sasl: (ready) => ready(oauthbearer({ token: "t", extensions: {} }), 0) }).open();
+    b.answer("SaslHandshake", { errorCode: 0, mechanisms: ["OAUTHBEARER"] });
+    const reason = '{"status":"invalid_token"}';
+    b.answer("SaslAuthenticate", { errorCode: 0, authBytes: Buffer.from(reason) });
+    expect([...(b.last.body as { authBytes: Uint8Array }).authBytes]).toEqual([1]);
+    b.answer("SaslAuthenticate", { errorCode: 58, errorMessage: "no" });
+    expect(b.failures[0]).toMatchObject({ code: "kafka.auth_failed", retry: false });
+    expect(b.failures[0]?.message).toContain(`${reason}: no`);
+    expect(b.failures[0]?.hint).toContain("issuer");
   });
 
   test("after an idle time longer than the lifetime the login comes first", () => {

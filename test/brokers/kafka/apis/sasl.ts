@@ -14,7 +14,7 @@ export function saslHandshake({ cluster, connection, request, reply }: Call<"Sas
     connection.closeAfterAnswer();
     return reply({ errorCode: ERROR.UNSUPPORTED_SASL_MECHANISM, mechanisms: server.mechanisms });
   }
-  const exchange = startExchange(server, known, connection.number);
+  const exchange = startExchange(server, known, connection.number, cluster.clock.now());
   connection.login = { state: "talking", mechanism, exchange };
   reply({ mechanisms: server.mechanisms });
 }
@@ -33,7 +33,8 @@ export function saslAuthenticate({ cluster, connection, request, reply }: Call<"
     connection.closeAfterAnswer();
     return reply({ errorCode: ERROR.SASL_AUTHENTICATION_FAILED, errorMessage: answer.reason });
   }
-  const lifetimeMs = answer.kind === "done" ? (cluster.sasl?.lifetimeMs ?? 0) : 0;
+  const ofListener = cluster.sasl?.lifetimeMs ?? 0;
+  const lifetimeMs = answer.kind === "done" ? (answer.lifetimeMs ?? ofListener) : 0;
   if (answer.kind === "done") {
     const until = lifetimeMs === 0 ? null : cluster.clock.monotonic() + lifetimeMs;
     connection.login = { state: "done", until };
