@@ -15,7 +15,7 @@ import {
   VALUE_REASONS,
 } from "../rows.ts";
 import type { CsvDialect } from "./dialect.ts";
-import { CsvTokenizer, ROW_FAULT } from "./tokens.ts";
+import { type CsvTokens, csvTokens, ROW_FAULT } from "./tokens.ts";
 
 /** Rows cut at a time: the cells of a wide table still fit in the second-level cache. */
 const BATCH_CELLS = 65_536;
@@ -36,7 +36,7 @@ interface Bound {
 
 export class CsvDecoder implements PieceDecoder {
   readonly #layout: CsvLayout;
-  readonly #tokens: CsvTokenizer;
+  readonly #tokens: CsvTokens;
   readonly #faults = new Faults();
   #bound: readonly Bound[] | null = null;
 
@@ -44,7 +44,7 @@ export class CsvDecoder implements PieceDecoder {
     this.#layout = layout;
     const columns = layout.columns.length;
     const rows = Math.max(16, Math.min(8192, Math.floor(BATCH_CELLS / columns)));
-    this.#tokens = new CsvTokenizer(layout.dialect, columns, rows);
+    this.#tokens = csvTokens(layout.dialect, columns, rows);
   }
 
   decode(piece: Piece, target: RowTarget, batchDone: () => void): number {

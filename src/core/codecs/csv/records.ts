@@ -5,6 +5,7 @@
  * A quote opens only at the begin of a field; elsewhere it is text. An empty line is no record, unless records have
  * one column: then it is a row of one null.
  */
+import { textScanner } from "../text-scanner.ts";
 import { CR, type CsvDialect } from "./dialect.ts";
 
 export interface RecordScan {
@@ -15,6 +16,9 @@ export interface RecordScan {
   /** Behind the last complete record; `from` if there is none. */
   readonly end: number;
 }
+
+/** Bytes from which on the scanner is quicker than a loop over them. */
+const WORTH_LOADING = 4096;
 
 /** `last`: nothing follows `to`, so what stands there is a record though no line end closes it. */
 export function scanRecords(
@@ -29,9 +33,12 @@ export function scanRecords(
   const { quote } = dialect;
   const found = quote === null ? -1 : bytes.indexOf(quote, from);
   const quoted = found >= 0 && found < to;
-  const scan = quoted
-    ? scanQuoted(bytes, from, to, dialect, blankCounts)
-    : scanPlain(bytes, from, to, dialect, blankCounts);
+  const fast =
+    quoted && to - from >= WORTH_LOADING
+      ? textScanner()?.scan(bytes, from, to, dialect, blankCounts)
+      : undefined;
+  const slow = quoted ? scanQuoted : scanPlain;
+  const scan = fast ?? slow(bytes, from, to, dialect, blankCounts);
   if (!last || scan.end === to) return scan;
   const rest = to - scan.end;
   const blank = rest === 1 && bytes[scan.end] === CR && dialect.newline !== CR;

@@ -2,6 +2,7 @@
  * Cuts the records of a piece of CSV into cells (see `TextCells`), a bounded number of rows at a time. Quoted fields
  * with escapes are unescaped into the room behind the piece, so a cell is always one run of bytes.
  */
+import { type TextScanner, textScanner } from "../text-scanner.ts";
 import { CR, type CsvDialect } from "./dialect.ts";
 
 /** What is wrong with a whole record; 0: nothing. */
@@ -12,17 +13,89 @@ const SPARE_BYTES = 1 << 20;
 
 export interface CsvTokens {
   /** The piece, and behind it unescaped fields. Replaced by a larger copy when that room runs out. */
-  bytes: Uint8Array;
-  starts: Int32Array;
-  ends: Int32Array;
+  readonly bytes: Uint8Array;
+  readonly starts: Int32Array;
+  readonly ends: Int32Array;
   /** Per row: where its record begins and ends in the piece, line end included. */
-  from: Int32Array;
-  to: Int32Array;
-  faults: Uint8Array;
+  readonly from: Int32Array;
+  readonly to: Int32Array;
+  readonly faults: Uint8Array;
   /** Fields that the record has. */
-  fields: Int32Array;
+  readonly fields: Int32Array;
   rows: number;
   faulty: number;
+  /** bytes[at, end) is whole records; what lies behind `end` is the tokenizer's to write on. */
+  begin(bytes: Uint8Array, at: number, end: number): void;
+  /** The next rows; false when there are none left. */
+  next(): boolean;
+}
+
+/** `columns`: that every record must have. `most`: rows at a time. */
+export function csvTokens(dialect: CsvDialect, columns: number, most: number): CsvTokens {
+  const scanner = dialect.nulls.every((n) => n === "") ? textScanner() : null;
+  return scanner === null
+    ? new CsvTokenizer(dialect, columns, most)
+    : new CsvScan(scanner, dialect, columns, most);
+}
+
+/** The same by the thread's scanner. What `next` gave is valid until the next call. */
+class CsvScan implements CsvTokens {
+  rows = 0;
+  faulty = 0;
+  readonly #scanner: TextScanner;
+  readonly #d: CsvDialect;
+  readonly #columns: number;
+  readonly #most: number;
+  readonly #emptyIsNull: boolean;
+  #at = 0;
+  #end = 0;
+
+  constructor(scanner: TextScanner, dialect: CsvDialect, columns: number, most: number) {
+    this.#scanner = scanner;
+    this.#d = dialect;
+    this.#columns = columns;
+    this.#most = most;
+    this.#emptyIsNull = dialect.nulls.includes("");
+  }
+
+  get bytes(): Uint8Array {
+    return this.#scanner.bytes;
+  }
+  get starts(): Int32Array {
+    return this.#scanner.starts;
+  }
+  get ends(): Int32Array {
+    return this.#scanner.ends;
+  }
+  get from(): Int32Array {
+    return this.#scanner.from;
+  }
+  get to(): Int32Array {
+    return this.#scanner.to;
+  }
+  get faults(): Uint8Array {
+    return this.#scanner.faults;
+  }
+  get fields(): Int32Array {
+    return this.#scanner.fields;
+  }
+
+  begin(bytes: Uint8Array, at: number, end: number): void {
+    this.#scanner.load(bytes, end, this.#columns, this.#most, this.#d.newline);
+    this.#at = at;
+    this.#end = end;
+  }
+
+  next(): boolean {
+    this.rows = 0;
+    // Blank lines alone give no rows, and are read over.
+    while (this.rows === 0 && this.#at < this.#end) {
+      this.rows = this.#scanner.csvRows(this.#at, this.#d, this.#emptyIsNull);
+      this.#at = this.#scanner.at;
+    }
+    this.faulty = this.#scanner.faulty;
+    return this.rows > 0;
+  }
 }
 
 export class CsvTokenizer implements CsvTokens {

@@ -33,11 +33,12 @@ export class JsonCursor {
   rawStart = 0;
   rawStop = 0;
   tooDeep = false;
-  #spareAt = 0;
+  /** Where the next unescaped string goes. */
+  spareAt = 0;
 
   begin(bytes: Uint8Array, spareAt: number): void {
     this.bytes = bytes;
-    this.#spareAt = spareAt;
+    this.spareAt = spareAt;
   }
 
   /** Looks at [from, to); what was unescaped before stays where it is. */
@@ -45,11 +46,6 @@ export class JsonCursor {
     this.at = from;
     this.end = to;
     this.tooDeep = false;
-  }
-
-  /** Forgets what was unescaped. */
-  resetSpare(at: number): void {
-    this.#spareAt = at;
   }
 
   blank(): void {
@@ -149,7 +145,7 @@ export class JsonCursor {
     if (close >= this.end) return false;
     this.#reserve(close - from);
     const b = this.bytes;
-    const start = this.#spareAt;
+    const start = this.spareAt;
     let out = start;
     for (let i = from; i < close; i++) {
       if (b[i] !== 92) {
@@ -167,7 +163,7 @@ export class JsonCursor {
     }
     this.start = start;
     this.stop = out;
-    this.#spareAt = out;
+    this.spareAt = out;
     this.at = close + 1;
     return true;
   }
@@ -204,10 +200,10 @@ export class JsonCursor {
   }
 
   #reserve(more: number): void {
-    const need = this.#spareAt + more + 4;
+    const need = this.spareAt + more + 4;
     if (need <= this.bytes.length) return;
     const grown = new Uint8Array(need + SPARE_BYTES);
-    grown.set(this.bytes.subarray(0, this.#spareAt));
+    grown.set(this.bytes.subarray(0, this.spareAt));
     this.bytes = grown;
   }
 
@@ -248,9 +244,9 @@ export class JsonCursor {
 
   /** A string is read whole, so that a bad escape is found; what was unescaped is forgotten. */
   #skipString(): boolean {
-    const spare = this.#spareAt;
+    const spare = this.spareAt;
     const good = this.string();
-    this.#spareAt = spare;
+    this.spareAt = spare;
     return good;
   }
 }

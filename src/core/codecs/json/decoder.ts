@@ -17,6 +17,7 @@ import {
   type RowTarget,
   VALUE_REASONS,
 } from "../rows.ts";
+import { type JsonKey, type TextScanner, textScanner } from "../text-scanner.ts";
 import { JsonCursor, KIND } from "./cursor.ts";
 import { fits } from "./fits.ts";
 import { isBlankByte } from "./lines.ts";
@@ -36,20 +37,37 @@ interface Field {
   readonly nullable: boolean;
 }
 
+interface Cells {
+  readonly starts: Int32Array;
+  readonly ends: Int32Array;
+  readonly from: Int32Array;
+  readonly to: Int32Array;
+}
+
+const LF = 10;
+
+/** A bit for each kind of value that is of the type, null excepted. */
+function kindsOf(type: ColumnType): number {
+  return Object.values(KIND).reduce<number>((bits, kind) => bits | (fits(type, kind) ? 1 << kind : 0), 0);
+}
+
 export class JsonDecoder implements PieceDecoder {
   readonly #layout: JsonLayout;
   readonly #cursor = new JsonCursor();
   readonly #faults = new Faults();
   #fields: readonly Field[] = [];
   #byKey = new Map<string, number>();
-  #starts = new Int32Array(0);
-  #ends = new Int32Array(0);
+  #starts: Int32Array = new Int32Array(0);
+  #ends: Int32Array = new Int32Array(0);
   #seen = new Int32Array(0);
   #most = 0;
   #rows = 0;
   #numbers = new Float64Array(0);
-  #from = new Int32Array(0);
-  #to = new Int32Array(0);
+  #from: Int32Array = new Int32Array(0);
+  #to: Int32Array = new Int32Array(0);
+  #own: Cells | null = null;
+  #keys: readonly JsonKey[] = [];
+  #scanner: TextScanner | null = null;
 
   constructor(layout: JsonLayout) {
     this.#layout = layout;
@@ -60,25 +78,37 @@ export class JsonDecoder implements PieceDecoder {
     const { bytes, from, end, firstRow, skip } = piece;
     const utf8 = this.#layout.isUtf8(bytes.subarray(from, end));
     const c = this.#cursor;
-    c.begin(bytes, end);
-    let row = firstRow;
+    const scanner = utf8 && skip.length === 0 ? this.#scanner : null;
+    if (scanner === null) this.#useOwn(bytes, end);
+    else this.#useScanner(scanner, bytes, end);
+    const spare = c.spareAt;
+    this.#next = firstRow;
     for (let at = from; at < end; ) {
-      const next = c.bytes.indexOf(10, at);
-      const stop = next < 0 || next >= end ? end : next;
-      if (!this.#isBlank(at, stop)) {
-        if (skip.length === 0 || !isSkipped(skip, row)) this.#line(at, stop, row, utf8, target);
-        row++;
-      }
-      at = stop + 1;
+      if (scanner !== null) at = this.#scan(scanner, at);
+      if (at < end && this.#rows < this.#most) at = this.#readLine(at, piece, utf8, target);
       if (this.#rows === this.#most) {
         this.#flush(target);
         batchDone();
-        c.resetSpare(end);
+        c.spareAt = spare;
       }
     }
     this.#flush(target);
     batchDone();
-    return row - firstRow;
+    return this.#next - firstRow;
+  }
+
+  /** Number of the next record. */
+  #next = 0;
+
+  /** The line at `at`; gives where the next one begins. */
+  #readLine(at: number, { end, skip }: Piece, utf8: boolean, target: RowTarget): number {
+    const next = this.#cursor.bytes.indexOf(LF, at);
+    const stop = next < 0 || next >= end ? end : next;
+    if (!this.#isBlank(at, stop)) {
+      const row = this.#next++;
+      if (skip.length === 0 || !isSkipped(skip, row)) this.#line(at, stop, row, utf8, target);
+    }
+    return stop + 1;
   }
 
   #prepare({ schema }: RowTarget): void {
@@ -92,12 +122,48 @@ export class JsonDecoder implements PieceDecoder {
     this.#byKey = new Map(schema.fields.map((f, i) => [sourceOf(f), i]));
     const n = this.#fields.length;
     this.#most = Math.max(16, Math.min(8192, Math.floor(BATCH_CELLS / n)));
-    this.#starts = new Int32Array(n * this.#most);
-    this.#ends = new Int32Array(n * this.#most);
     this.#seen = new Int32Array(n);
     this.#numbers = new Float64Array(this.#most);
-    this.#from = new Int32Array(this.#most);
-    this.#to = new Int32Array(this.#most);
+    this.#keys = this.#fields.map(({ key, type }) => ({ key, kinds: kindsOf(type) }));
+    const plain = ({ key, type }: Field): boolean =>
+      !isNested(type) && type.id !== "json" && key.every((b) => b >= 32 && b !== 34 && b !== 92);
+    this.#scanner = this.#fields.every(plain) ? textScanner() : null;
+  }
+
+  /** Lines are read here, one by one. */
+  #useOwn(bytes: Uint8Array, end: number): void {
+    const cells = this.#fields.length * this.#most;
+    if (this.#own === null) {
+      const ints = (n: number) => new Int32Array(n);
+      this.#own = { starts: ints(cells), ends: ints(cells), from: ints(this.#most), to: ints(this.#most) };
+    }
+    this.#take(this.#own);
+    this.#cursor.begin(bytes, end);
+  }
+
+  /** The scanner reads all lines that are as they mostly are; what it leaves is read here, in its memory. */
+  #useScanner(scanner: TextScanner, bytes: Uint8Array, end: number): void {
+    scanner.load(bytes, end, this.#fields.length, this.#most, LF, this.#keys);
+    this.#take(scanner);
+    this.#cursor.begin(scanner.bytes, scanner.spareFrom);
+  }
+
+  #take({ starts, ends, from, to }: Cells): void {
+    this.#starts = starts;
+    this.#ends = ends;
+    this.#from = from;
+    this.#to = to;
+  }
+
+  /** Reads lines from `at` on into rows; gives where it stopped. */
+  #scan(scanner: TextScanner, at: number): number {
+    const c = this.#cursor;
+    scanner.spareAt = c.spareAt;
+    const rows = scanner.jsonRows(at, this.#rows);
+    for (let r = this.#rows; r < rows; r++) this.#numbers[r] = this.#next++;
+    this.#rows = rows;
+    c.spareAt = scanner.spareAt;
+    return scanner.at;
   }
 
   #isBlank(from: number, to: number): boolean {
