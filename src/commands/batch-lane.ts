@@ -4,6 +4,7 @@ import { DuckEngine } from "../adapters/duckdb/engine.ts";
 import { ParquetEncoder } from "../adapters/duckdb/parquet-encode.ts";
 import { hashRange } from "../adapters/files/blocks.ts";
 import { Cutter, type CutterOptions } from "../adapters/files/cutter.ts";
+import { openLocalFile } from "../adapters/files/file-bytes.ts";
 import { createNet } from "../adapters/net/net.ts";
 import { ParquetTableWriter } from "../adapters/parquet/table-writer.ts";
 import { PostgresTableWriter } from "../adapters/postgres/table-writer.ts";
@@ -24,6 +25,7 @@ import type {
   ToCutter,
 } from "../core/ports/batch-lane.ts";
 import type { TableSink } from "../core/ports/table-sink.ts";
+import { ParquetRanges } from "./batch-parquet.ts";
 import { crashHook } from "./crash-hook.ts";
 import type { BatchLaneSink } from "./lane-config.ts";
 import { openLaneStore } from "./lane-store.ts";
@@ -77,9 +79,7 @@ function rowLane(init: BatchLaneInit, post: Post): RowLane {
       sink: tableSink(init, instance),
       newSetId: () => `${instance}-${serial++}`,
       decoderOf,
-      readRange: () => {
-        throw new Failure("internal.bug", "Parquet is not read yet");
-      },
+      readRange: new ParquetRanges({ engine: () => laneEngine(init), open: openLocalFile }).read,
       hash: hashRange,
       post,
     },
@@ -103,7 +103,7 @@ function tableSink({ sink, engineBytes }: BatchLaneInit, instance: string): Tabl
     });
   }
   const { compression, compression_level: level, pipeline, sink: name, version } = sink.writer;
-  const engine = new DuckEngine({ threads: 1, memoryBytes: engineBytes, spill: null, allowed: [] });
+  const engine = laneEngine({ engineBytes });
   const encoder = new ParquetEncoder(engine, { compression, level });
   const store = openLaneStore(sink.store, instance);
   return new ParquetTableWriter(
@@ -112,7 +112,12 @@ function tableSink({ sink, engineBytes }: BatchLaneInit, instance: string): Tabl
   );
 }
 
-function decoderOf(layout: FileLayout): PieceDecoder {
+/** An engine is one connection: what reads has another than what writes. */
+function laneEngine({ engineBytes }: Pick<BatchLaneInit, "engineBytes">): DuckEngine {
+  return new DuckEngine({ threads: 1, memoryBytes: engineBytes, spill: null, allowed: [] });
+}
+
+export function decoderOf(layout: FileLayout): PieceDecoder {
   if (layout.format === "csv") {
     const { columns, dialect } = layout;
     return new CsvDecoder({ columns, dialect, isUtf8 });

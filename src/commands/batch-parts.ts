@@ -7,7 +7,6 @@ import { systemClock } from "../adapters/system/clock.ts";
 import { defaultLanes } from "../core/config/sections.ts";
 import { BatchRunner } from "../core/pipeline/batch-runner.ts";
 import type {
-  FileWork,
   FromBatchLane,
   FromCutter,
   RejectSample,
@@ -86,8 +85,6 @@ export function buildBatch(
       spawnLane: (lane) => spawnThread<ToBatchLane, FromBatchLane>(`lane ${lane}`, laneInit(lane)),
       spawnCutter: () => spawnThread<ToCutter, FromCutter>("cutter", cutterInit),
       digestOf: (hashes) => (hashes.length === 0 ? EMPTY_DIGEST : digestOf(hashes)),
-      rangesOf: (_work: FileWork) => null,
-      unchanged: () => {},
       observer,
       onSample,
     },

@@ -51,6 +51,10 @@ function howRead({ layout, compression, encoding }: FileWork): string {
 }
 
 function layoutText(layout: FileWork["layout"]): string {
+  if (layout.format === "parquet") {
+    const { length } = layout.groups;
+    return `parquet, ${length} row ${length === 1 ? "group" : "groups"}`;
+  }
   if (layout.format !== "csv")
     return layout.format === "ndjson" && layout.array ? "json array" : layout.format;
   const mark = JSON.stringify(String.fromCharCode(layout.dialect.delimiter));

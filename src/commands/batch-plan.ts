@@ -2,6 +2,7 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { isFetched, type Scratch } from "../adapters/files/fetch.ts";
+import { openLocalFile } from "../adapters/files/file-bytes.ts";
 import {
   compressionOf,
   type FileFormat,
@@ -14,10 +15,12 @@ import { type Cells, columnNames, sampleRecords, sniffDialect } from "../core/co
 import { inferType } from "../core/codecs/infer.ts";
 import { inferFields, parseLines } from "../core/codecs/json/infer.ts";
 import { Failure } from "../core/failure/failure.ts";
+import { bindColumns } from "../core/pipeline/stored-rows.ts";
 import type { Compression, FileLayout, FileWork, TextEncoding } from "../core/ports/batch-lane.ts";
 import { checkSchema, parseSchemaDocument } from "../core/types/schema-file.ts";
 import { sourceOf, type TableField, type TableSchema } from "../core/types/table-schema.ts";
 import type { BatchConfig } from "./batch-config.ts";
+import { type ParquetPlan, planParquet } from "./batch-plan-parquet.ts";
 
 export interface BatchPlan {
   readonly works: readonly FileWork[];
@@ -38,6 +41,7 @@ interface Opened {
   readonly compression: Compression;
   readonly encoding: TextEncoding;
   readonly head: Uint8Array;
+  readonly parquet: ParquetPlan | null;
 }
 
 export async function planBatch(config: BatchConfig, files: readonly LocalFile[]): Promise<BatchPlan> {
@@ -52,9 +56,10 @@ export async function planBatch(config: BatchConfig, files: readonly LocalFile[]
   if (sink.type === "postgres") checkKey(sink.key ?? [], schema, from);
   const works = opened.map((o, i): FileWork => {
     checkColumns(layouts[i]!, schema, o.file.name);
-    const { name, path, bytes } = o.file;
+    if (o.parquet !== null) bindColumns(o.parquet.columns, schema, o.file.name);
+    const { name, path, revision, bytes } = o.file;
     const { compression, encoding } = o;
-    return { file: i, name, path, bytes, compression, encoding, layout: layouts[i]! };
+    return { file: i, name, path, revision, bytes, compression, encoding, layout: layouts[i]! };
   });
   return { works, schema, schemaFrom: from };
 }
@@ -87,14 +92,13 @@ type Source = BatchConfig["source"];
 
 async function open(file: LocalFile, source: Source): Promise<Opened> {
   const format = formatOf(file.name, source);
-  if (format === "parquet")
-    throw new Failure("config.not_in_this_version", "Parquet files cannot be read yet", {
-      at: file.name,
-      hint: "CSV and JSON can",
-    });
+  if (format === "parquet") {
+    const parquet = await planParquet(file, openLocalFile);
+    return { file, format, compression: "none", encoding: "utf-8", head: new Uint8Array(0), parquet };
+  }
   const compression = compressionOf(file.path, source);
   const head = await rawHead(file.path, compression);
-  return { file, format, compression, head, encoding: encodingOf(head, source) };
+  return { file, format, compression, head, encoding: encodingOf(head, source), parquet: null };
 }
 
 function sample({ file, compression, encoding }: Opened, layout: FileLayout, bytes: number): Promise<Sample> {
@@ -111,6 +115,7 @@ function isArray({ format, head }: Opened): boolean {
 const PLAIN: FileLayout = { format: "ndjson", array: false };
 
 async function layoutOf(o: Opened, source: Source, pinned: TableSchema | null): Promise<FileLayout> {
+  if (o.parquet !== null) return o.parquet.layout;
   if (o.format !== "csv") return { format: "ndjson", array: isArray(o) };
   const { bytes, whole } = await sample(o, PLAIN, SAMPLE_BYTES);
   const { csv } = source;
@@ -181,6 +186,9 @@ async function inferSchema(
   source: Source,
 ): Promise<Pinned> {
   const [first] = layouts;
+  const columns = opened[0]?.parquet?.columns;
+  if (columns !== undefined)
+    return { schema: { fields: columns.map((c) => c.field) }, from: "of the first file" };
   return first?.format === "csv"
     ? inferCsv(first.columns, opened, layouts, source)
     : inferJson(opened, layouts, source);

@@ -10,6 +10,7 @@ import { columnOf, fieldOf, release } from "./arrow-take.ts";
 import { engineFailure } from "./engine-failure.ts";
 import { type DuckLibrary, duckLibrary } from "./engine-library.ts";
 import { MEMORY_FOLDER } from "./memory-file.ts";
+import { streamQuery } from "./stream-query.ts";
 
 export interface EngineOptions {
   readonly threads: number;
@@ -54,6 +55,8 @@ export class DuckEngine {
       "autoinstall_known_extensions = false",
       "autoload_known_extensions = false",
       "TimeZone = 'UTC'",
+      // It knows files by name and time; files in memory share both.
+      "enable_external_file_cache = false",
       `allowed_directories = [${folders}]`,
       "enable_external_access = false",
       "lock_configuration = true",
@@ -97,6 +100,24 @@ export class DuckEngine {
         if (batch === null) return;
         yield batch;
       }
+    } finally {
+      this.#lib.duckdb_destroy_arrow(ptr(result));
+    }
+  }
+
+  /** Rows of a query as they are made, in batches of some 2,000: DuckDB holds but what it works on. */
+  stream(sql: string, fields: TableBatch["fields"]): Generator<TableBatch> {
+    return streamQuery(this.#lib, this.connection, sql, fields);
+  }
+
+  /** Columns of a query and their types, before it is run. */
+  fieldsOf(sql: string): TableBatch["fields"] {
+    const result = new BigUint64Array(1);
+    const statement = Buffer.from(`SELECT * FROM (${sql}) LIMIT 0\0`);
+    try {
+      if (this.#lib.duckdb_query_arrow(this.connection, ptr(statement), ptr(result)) !== 0)
+        throw engineFailure(errorText(this.#lib.duckdb_query_arrow_error(Number(result[0]))));
+      return this.#fields(Number(result[0]));
     } finally {
       this.#lib.duckdb_destroy_arrow(ptr(result));
     }

@@ -1,6 +1,19 @@
-/** Files that live in memory and have a path: memfd_create(2). What DuckDB reads and writes by name never meets a disk. */
+/**
+ * Files that have a path and no name: in memory (memfd_create(2)), or on a disk and removed at once, for what is too
+ * large. DuckDB reads and writes them by the path, nobody else can, and they end with the process.
+ */
 import { dlopen, FFIType } from "bun:ffi";
-import { closeSync, fstatSync, ftruncateSync, readSync } from "node:fs";
+import {
+  closeSync,
+  fstatSync,
+  ftruncateSync,
+  mkdtempSync,
+  openSync,
+  readSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
+import { join } from "node:path";
 import { Failure } from "../../core/failure/failure.ts";
 
 const MFD_CLOEXEC = 1; // linux/memfd.h
@@ -21,8 +34,9 @@ export class MemoryFile {
   readonly #fd: number;
   readonly path: string;
 
-  constructor() {
-    this.#fd = memfd()(Buffer.from("twg\0"), MFD_CLOEXEC);
+  /** `folder`: on its disk; null: in memory. */
+  constructor(folder: string | null = null) {
+    this.#fd = folder === null ? memfd()(Buffer.from("twg\0"), MFD_CLOEXEC) : removedFile(folder);
     if (this.#fd < 0) throw new Failure("duckdb.memory", "the system gives no file in memory (memfd_create)");
     this.path = `${MEMORY_FOLDER}${this.#fd}`;
   }
@@ -43,11 +57,37 @@ export class MemoryFile {
     return bytes;
   }
 
+  write(bytes: Uint8Array, at: number): void {
+    for (let done = 0; done < bytes.length; )
+      done += writeSync(this.#fd, bytes, done, bytes.length - done, at + done);
+  }
+
+  /** `bytes` of them from `at` on, fewer at its end. */
+  read(at: number, bytes: number): Uint8Array {
+    const out = new Uint8Array(bytes);
+    let filled = 0;
+    while (filled < bytes) {
+      const n = readSync(this.#fd, out, filled, bytes - filled, at + filled);
+      if (n === 0) break;
+      filled += n;
+    }
+    return out.subarray(0, filled);
+  }
+
   clear(): void {
     ftruncateSync(this.#fd, 0);
   }
 
   close(): void {
     closeSync(this.#fd);
+  }
+}
+
+function removedFile(folder: string): number {
+  const own = mkdtempSync(join(folder, "twg-scratch-"));
+  try {
+    return openSync(join(own, "0"), "wx+", 0o600);
+  } finally {
+    rmSync(own, { recursive: true });
   }
 }

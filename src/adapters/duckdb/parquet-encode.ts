@@ -1,5 +1,7 @@
 /** A batch of columns as one Parquet file of one row group, in memory. */
-import type { TableBatch } from "../../core/types/table-batch.ts";
+
+import { withoutInstants } from "../../core/types/nanosecond-instants.ts";
+import type { ColumnType, TableBatch } from "../../core/types/table-batch.ts";
 import { type DuckEngine, sqlName, sqlText } from "./engine.ts";
 import { MemoryFile } from "./memory-file.ts";
 
@@ -20,15 +22,16 @@ export class ParquetEncoder {
     this.#engine = engine;
     const codec =
       compression === "zstd" ? `codec 'zstd', compression_level ${level}` : "codec 'uncompressed'";
-    this.#options = `format parquet, parquet_version v2, row_group_size ${ONE_GROUP}, use_tmp_file false, ${codec}`;
+    this.#options = `format parquet, row_group_size ${ONE_GROUP}, use_tmp_file false, ${codec}`;
   }
 
   encode(batch: TableBatch): Uint8Array {
+    const version = batch.fields.some((f) => hasUint32(f.type)) ? "v1" : "v2";
     const columns = batch.fields.map((f) => sqlName(f.name)).join(", ");
     try {
-      this.#engine.lend(batch, (view) =>
+      this.#engine.lend(withoutInstants(batch), (view) =>
         this.#engine.run(
-          `COPY (SELECT ${columns} FROM ${view}) TO ${sqlText(this.#file.path)} (${this.#options})`,
+          `COPY (SELECT ${columns} FROM ${view}) TO ${sqlText(this.#file.path)} (${this.#options}, parquet_version ${version})`,
         ),
       );
       return this.#file.take();
@@ -39,5 +42,24 @@ export class ParquetEncoder {
 
   close(): void {
     this.#file.close();
+  }
+}
+
+/**
+ * DuckDB 1.5 begins the deltas of a uint32 above 2^31 (DELTA_BINARY_PACKED, which v1 does not use) with a number of more
+ * than 32 bits, and Arrow's readers find no end of the page.
+ */
+function hasUint32(type: ColumnType): boolean {
+  switch (type.id) {
+    case "int":
+      return type.bits === 32 && !type.signed;
+    case "list":
+      return hasUint32(type.item.type);
+    case "map":
+      return hasUint32(type.key.type) || hasUint32(type.value.type);
+    case "struct":
+      return type.fields.some((f) => hasUint32(f.type));
+    default:
+      return false;
   }
 }

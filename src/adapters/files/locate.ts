@@ -12,6 +12,8 @@ export interface LocalFile {
   /** As the user would name it. */
   readonly name: string;
   readonly path: string;
+  /** Of an address: the revision that was found; null: a file of this machine. */
+  readonly revision: string | null;
   readonly bytes: number;
 }
 
@@ -81,7 +83,7 @@ export function fileAt(path: string, name: string): LocalFile {
           at: name,
           hint: "Pipes have no identity and no second reading: give standard input as -",
         });
-      return { name, path, bytes: stat.size };
+      return { name, path, revision: null, bytes: stat.size };
     } finally {
       closeSync(fd);
     }

@@ -7,6 +7,7 @@ import type { SetFiles } from "../../core/ports/lane-parts.ts";
 import type { ObjectStore, StagedObject, Target } from "../../core/ports/object-store.ts";
 import type { TableSink } from "../../core/ports/table-sink.ts";
 import type { Span } from "../../core/records/stream.ts";
+import { instantLeaves } from "../../core/types/nanosecond-instants.ts";
 import type { TableBatch } from "../../core/types/table-batch.ts";
 import { setMetadata } from "./set-metadata.ts";
 
@@ -96,7 +97,7 @@ export class ParquetTableWriter implements TableSink {
     if (batch.rows === 0) return;
     if (this.#file === null || this.#joined === null) {
       this.#file = new Output(this.#p.store, join(this.#o.folder, `${this.#id}.parquet`));
-      this.#joined = new JoinedFile();
+      this.#joined = new JoinedFile(instantLeaves(batch.fields));
       this.#file.push(JoinedFile.head);
     }
     this.#file.push(this.#joined.add(this.#p.encode(batch)));

@@ -30,6 +30,8 @@ export interface Reject {
   readonly code: RejectCode;
   /** Name of the column, null where the whole record is at fault. */
   readonly column: string | null;
+  /** The stored value at fault, where a record has no text of its own. */
+  readonly value?: Uint8Array;
   /** What was seen and what is allowed. */
   readonly reason: string;
 }

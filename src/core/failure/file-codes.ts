@@ -45,6 +45,13 @@ export const FILE_CODES = {
   ),
   "files.too_many_rejects": spec("runtime", false, "More rows were refused than max_rejects allows."),
   "files.not_json": spec("runtime", false, "A JSON document is no array of objects, or is cut short."),
+  "files.not_parquet": spec("runtime", false, "A file is no Parquet file, or it is damaged or cut short."),
+  "files.parquet_feature": spec(
+    "runtime",
+    false,
+    "A Parquet file is encrypted, or written in a way that cannot be read here.",
+  ),
+  "files.parquet_type": spec("config", false, "A Parquet column has a type that cannot be carried exactly."),
   "files.http": spec("environment", true, "A file could not be fetched over HTTP."),
   "files.scratch": spec("environment", false, "There is no room to keep a fetched file while it is read."),
   // engine

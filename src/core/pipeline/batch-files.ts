@@ -1,7 +1,7 @@
 /** What a batch job knows of one file: its identity, what of it is covered, and how far the work has come. */
 import { subtractRanges } from "../coverage/ranges.ts";
 import { Failure } from "../failure/failure.ts";
-import type { FileWork, Hashed } from "../ports/batch-lane.ts";
+import type { FileWork, Hashed, RowRange } from "../ports/batch-lane.ts";
 import type { Authority, Claim, Range } from "../ports/coverage.ts";
 import { type FileCoverage, fileCoverage, isComplete } from "../records/file-stream.ts";
 import type { StreamKey } from "../records/stream.ts";
@@ -57,6 +57,11 @@ export class BatchFile {
     return isComplete(this.coverage);
   }
 
+  /** For lanes that read the file by themselves. */
+  get checks(): BigUint64Array {
+    return this.#checks;
+  }
+
   /** Throws files.changed unless the blocks that were cut are those that were hashed. */
   compare(blocks: BigUint64Array, whole: boolean): void {
     const same = blocks.every((b, i) => b === this.#checks[this.#compared + i]);
@@ -73,4 +78,17 @@ export class BatchFile {
     const r: Range = { from: BigInt(firstRow), next: BigInt(firstRow + rows) };
     return rows > 0 && subtractRanges([r], this.coverage.rows).length === 0;
   }
+}
+
+/** Row groups of a Parquet file, read by lanes; null: a file that is cut. The last one stands for its end too. */
+export function rangesOf({ file, layout }: FileWork): readonly RowRange[] | null {
+  if (layout.format !== "parquet") return null;
+  const { groups } = layout;
+  if (groups.length === 0) return [{ file, group: 0, firstRow: 0, rows: 0, last: true }];
+  let firstRow = 0;
+  return groups.map((rows, group) => {
+    const range = { file, group, firstRow, rows, last: group === groups.length - 1 };
+    firstRow += rows;
+    return range;
+  });
 }

@@ -1,6 +1,6 @@
 /** What a batch job is told, what it is built of, and what it tells of itself. */
 import type { CommitListener, SetCommitter } from "../delivery/committer.ts";
-import type { BatchLanePort, CutterPort, FileWork, RejectSample, RowRange } from "../ports/batch-lane.ts";
+import type { BatchLanePort, CutterPort, FileWork, RejectSample } from "../ports/batch-lane.ts";
 import type { StreamCoverage } from "../ports/coverage.ts";
 import type { Observer } from "../ports/observer.ts";
 import type { Clock } from "../time/clock.ts";
@@ -27,10 +27,6 @@ export interface BatchRunnerParts {
   readonly spawnLane: (lane: number) => BatchLanePort;
   readonly spawnCutter: () => CutterPort;
   readonly digestOf: (parts: Uint8Array) => string;
-  /** Row ranges of a file that lanes read by themselves (Parquet); null: it is cut. */
-  readonly rangesOf: (work: FileWork) => readonly Omit<RowRange, "file">[] | null;
-  /** Throws files.changed if the file is not what it was at the start. */
-  readonly unchanged: (work: FileWork) => void;
   readonly observer: Observer;
   readonly onSample: (sample: RejectSample) => void;
 }

@@ -22,7 +22,7 @@ import type {
 import type { Authority } from "../ports/coverage.ts";
 import type { SealedSet } from "../ports/lane.ts";
 import { fileStreamKey, PART_BYTES } from "../records/file-stream.ts";
-import { BatchFile } from "./batch-files.ts";
+import { BatchFile, rangesOf } from "./batch-files.ts";
 import type {
   BatchProgress,
   BatchResult,
@@ -199,14 +199,14 @@ export class BatchRunner {
 
   #hash(f: BatchFile): void {
     f.state = "hashing";
-    const { bytes, path, file } = f.work;
+    const { bytes, path, revision, file } = f.work;
     const parts = Math.ceil(bytes / PART_BYTES);
     // All lanes on one file, in shares of whole parts; small ones are one task.
     const share = Math.max(1, Math.ceil(parts / this.#lanes.length)) * PART_BYTES;
     for (let from = 0; from < bytes; from += share) {
       f.hashing++;
       const lane = this.#lanes[this.#laneTurn++ % this.#lanes.length]!;
-      lane.port.post({ t: "hash", task: { file, path, from, to: Math.min(bytes, from + share) } });
+      lane.port.post({ t: "hash", task: { file, path, revision, from, to: Math.min(bytes, from + share) } });
     }
     if (bytes === 0) this.#identified(f, new Uint8Array(0));
   }
@@ -271,6 +271,7 @@ export class BatchRunner {
   #begin(f: BatchFile): void {
     f.state = "cutting";
     const { work, stream, sha256, coverage } = f;
+    const ranges = rangesOf(work);
     for (const lane of this.#lanes)
       lane.port.post({
         t: "file",
@@ -281,19 +282,23 @@ export class BatchRunner {
         rank: f.rank,
         covered: coverage.rows,
         ended: coverage.total !== null,
+        checks: ranges === null ? null : f.checks,
       });
-    const ranges = this.#p.rangesOf(work);
     if (ranges === null) {
       this.#cutter?.post({ t: "cut", work, columns: this.#o.columnsOf(work) });
       return;
     }
-    this.#p.unchanged(work);
     f.state = "cut";
-    for (const r of ranges) {
+    for (const range of ranges) {
+      if (f.holds(range.firstRow, range.rows) && (!range.last || coverage.total !== null)) {
+        this.#skippedRows += range.rows;
+        continue;
+      }
       f.pieces++;
-      this.#ranges.push({ file: f, range: { ...r, file: work.file } });
+      this.#ranges.push({ file: f, range });
     }
     this.#dispatch();
+    this.#settle(f);
     this.#advance();
   }
 
@@ -391,7 +396,6 @@ export class BatchRunner {
   #settle(f: BatchFile): void {
     if (f.state !== "cut" || f.pieces > 0) return;
     f.state = "done";
-    if (this.#p.rangesOf(f.work) !== null) this.#p.unchanged(f.work);
     this.#bytesDone += f.work.bytes;
     this.#advance();
   }

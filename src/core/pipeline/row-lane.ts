@@ -3,7 +3,7 @@
  * only between two pieces, so a span stands for whole pieces.
  */
 import { RecordCursor, type RecordLayout } from "../codecs/record-cursor.ts";
-import type { PieceDecoder, Reject } from "../codecs/rows.ts";
+import type { Piece, PieceDecoder, Reject } from "../codecs/rows.ts";
 import { waitedOut } from "../coverage/outage.ts";
 import { type Ranges, subtractRanges } from "../coverage/ranges.ts";
 import { asFailure, Failure, toWire } from "../failure/failure.ts";
@@ -11,6 +11,8 @@ import type {
   FileLayout,
   FileWork,
   FromBatchLane,
+  Hashed,
+  HashTask,
   PieceMessage,
   RejectSample,
   RowRange,
@@ -41,13 +43,22 @@ export interface RowLaneParts {
   readonly sink: TableSink;
   readonly newSetId: () => string;
   readonly decoderOf: (layout: FileLayout, spec: TableSpec) => PieceDecoder;
-  /** Appends rows of a file that the lane itself opens; gives how many. */
-  readonly readRange: (work: FileWork, range: RowRange, table: RowTable, full: () => void) => number;
-  readonly hash: (
-    task: Extract<ToBatchLane, { t: "hash" }>["task"],
-  ) => Extract<FromBatchLane, { t: "hashed" }>["hashed"];
+  readonly readRange: ReadRange;
+  readonly hash: (task: HashTask) => Hashed | Promise<Hashed>;
   readonly post: (message: FromBatchLane, transfer?: ArrayBuffer[]) => void;
 }
+
+/**
+ * Reads rows of a file that the lane itself opens, all but those of `skip`, into the table; gives how many it met.
+ * `full` is awaited after every batch: it may write what the table holds.
+ */
+export type ReadRange = (
+  file: { readonly work: FileWork; readonly checks: BigUint64Array },
+  range: RowRange,
+  skip: Piece["skip"],
+  table: RowTable,
+  full: () => Promise<void>,
+) => Promise<number>;
 
 interface OpenFile {
   readonly work: FileWork;
@@ -57,6 +68,7 @@ interface OpenFile {
   readonly rank: number | null;
   readonly covered: Ranges;
   readonly ended: boolean;
+  readonly checks: BigUint64Array | null;
   decoder: PieceDecoder | null;
 }
 
@@ -73,6 +85,7 @@ export class RowLane {
   #id: string | null = null;
   #openedAt = 0;
   #spans: Span[] = [];
+  /** What rejects stand in; null: a file that is read by ranges. */
   #piece: PieceMessage | null = null;
   #current: OpenFile | null = null;
   #rejected = 0;
@@ -100,7 +113,7 @@ export class RowLane {
   async #handle(m: ToBatchLane): Promise<void> {
     switch (m.t) {
       case "hash":
-        this.#p.post({ t: "hashed", hashed: this.#p.hash(m.task) });
+        this.#p.post({ t: "hashed", hashed: await this.#p.hash(m.task) });
         return;
       case "file": {
         const { t: _, ...file } = m;
@@ -137,19 +150,26 @@ export class RowLane {
     const file = this.#file(range.file);
     this.#begin(file);
     this.#piece = null;
+    const { work, covered } = file;
+    const checks = file.checks ?? new BigUint64Array(0);
+    const skip = rangesWithin(covered, range.firstRow, range.rows);
     const rows = this.#counting();
-    const found = this.#p.readRange(file.work, range, this.#table, rows.full);
-    if (found !== range.rows) throw countsDiffer(file.work.name, range.firstRow, range.rows, found);
+    const found = await this.#p.readRange({ work, checks }, range, skip, this.#table, async () => {
+      if (rows.full()) await this.#retrying(() => this.#p.sink.flush());
+    });
+    if (found !== range.rows) throw countsDiffer(work.name, range.firstRow, range.rows, found);
     await this.#end(file, range, range.rows, rows.end(), null);
   }
 
   /** Counts the rows of a piece that go to the sink, in as many batches as it takes. */
-  #counting(): { readonly full: () => void; readonly end: () => number } {
+  #counting(): { readonly full: () => boolean; readonly end: () => number } {
     const before = this.#table.rows;
     let written = 0;
     const counted = (write: () => boolean) => {
       const { rows } = this.#table;
-      if (write()) written += rows;
+      const done = write();
+      if (done) written += rows;
+      return done;
     };
     return {
       full: () => counted(() => this.#writeFull()),
@@ -235,7 +255,7 @@ export class RowLane {
       const row = this.#table.rowOf(at);
       const piece = this.#piece;
       this.#refused++;
-      if (piece === null) return this.#tell({ line: 0, row, code, column, reason }, new Uint8Array(0));
+      if (piece === null) return this.#tell({ line: row + 1, row, code, column, reason }, new Uint8Array(0));
       cursor ??= new RecordCursor(new Uint8Array(piece.buffer), piece.end, recordLayout(this.#now));
       const found = cursor.find(row - piece.firstRow);
       if (found === null) throw new Failure("internal.bug", `row ${row} is not in its piece`);
@@ -243,15 +263,20 @@ export class RowLane {
     };
   }
 
+  /** Rows of a file that is read by ranges have a number and no line. */
   #reject(r: Reject): void {
-    const piece = this.#piece!;
+    const { row, code, column, reason } = r;
+    const piece = this.#piece;
+    if (piece === null) {
+      this.#tell({ line: row + 1, row, code, column, reason }, r.value ?? new Uint8Array(0));
+      return;
+    }
     const bytes = new Uint8Array(piece.buffer);
     if (r.from < this.#lineAt) {
       this.#lineAt = 0;
       this.#line = piece.line;
     }
     for (; this.#lineAt < r.from; this.#lineAt++) if (bytes[this.#lineAt] === 10) this.#line++;
-    const { row, code, column, reason } = r;
     this.#tell({ line: this.#line, row, code, column, reason }, bytes.subarray(r.from, r.to));
   }
 

@@ -23,14 +23,17 @@ export type FileLayout =
       readonly header: boolean;
     }
   | { readonly format: "ndjson" /** One array of objects instead of a line each. */; readonly array: boolean }
-  | { readonly format: "parquet" };
+  | { readonly format: "parquet" /** Rows of each row group. */; readonly groups: readonly number[] };
 
 export interface FileWork {
   /** Number of the file in the job. */
   readonly file: number;
   /** For people and for the locator column. */
   readonly name: string;
+  /** Of this machine, or an address. */
   readonly path: string;
+  /** Of an address: what the store calls the content that was found; null: a file of this machine. */
+  readonly revision: string | null;
   readonly bytes: number;
   readonly compression: Compression;
   readonly encoding: TextEncoding;
@@ -40,6 +43,7 @@ export interface FileWork {
 export interface HashTask {
   readonly file: number;
   readonly path: string;
+  readonly revision: string | null;
   /** [from, to) of the file; `from` at the begin of a part. */
   readonly from: number;
   readonly to: number;
@@ -69,9 +73,10 @@ export interface PieceMessage {
   readonly last: boolean;
 }
 
-/** Rows of a file that a lane finds by itself (Parquet). */
+/** A row group of a Parquet file, which a lane reads by itself; of a file of none: a range of no rows. */
 export interface RowRange {
   readonly file: number;
+  readonly group: number;
   readonly firstRow: number;
   readonly rows: number;
   readonly last: boolean;
@@ -108,6 +113,8 @@ export type ToBatchLane =
       readonly covered: readonly { readonly from: bigint; readonly next: bigint }[];
       /** The mark of its end is covered, though rows before it may not be. */
       readonly ended: boolean;
+      /** Checks of the blocks as they were hashed, for lanes that read the file themselves; null: it is cut. */
+      readonly checks: BigUint64Array | null;
     }
   | { readonly t: "piece"; readonly piece: PieceMessage }
   | { readonly t: "range"; readonly range: RowRange }

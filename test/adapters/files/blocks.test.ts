@@ -29,7 +29,7 @@ const sha = (...parts: Uint8Array[]) => {
 test("a small file is its SHA-256", () => {
   const content = new TextEncoder().encode("a,b\n1,2\n");
   writeFileSync(path, content);
-  const { parts, blocks } = hashRange({ file: 3, path, from: 0, to: content.length });
+  const { parts, blocks } = hashRange({ file: 3, path, revision: null, from: 0, to: content.length });
   expect(digestOf(parts)).toBe(sha(content).toString("hex"));
   expect([...blocks]).toEqual([blockCheck(content)]);
   expect(EMPTY_DIGEST).toBe(sha().toString("hex"));
@@ -40,10 +40,16 @@ test("a large one is the SHA-256 of those of its parts, in whatever shares", () 
   for (let i = 0; i < content.length; i += 4099) content[i] = i % 251;
   writeFileSync(path, content);
   const part = (i: number) => sha(content.subarray(i * PART_BYTES, (i + 1) * PART_BYTES));
-  const whole = hashRange({ file: 0, path, from: 0, to: content.length });
+  const whole = hashRange({ file: 0, path, revision: null, from: 0, to: content.length });
   expect(digestOf(whole.parts)).toBe(sha(part(0), part(1), part(2)).toString("hex"));
   const shares = [0, 1, 2].map((i) =>
-    hashRange({ file: 0, path, from: i * PART_BYTES, to: Math.min(content.length, (i + 1) * PART_BYTES) }),
+    hashRange({
+      file: 0,
+      path,
+      revision: null,
+      from: i * PART_BYTES,
+      to: Math.min(content.length, (i + 1) * PART_BYTES),
+    }),
   );
   expect(Buffer.concat(shares.map((s) => s.parts))).toEqual(Buffer.from(whole.parts));
   expect(shares.flatMap((s) => [...s.blocks])).toEqual([...whole.blocks]);
@@ -61,7 +67,11 @@ test("a file that became shorter, or is not there, is no other file", () => {
       return e instanceof Failure ? e.code : e;
     }
   };
-  expect(codeOf(() => hashRange({ file: 0, path, from: 0, to: 100 }))).toBe("files.changed");
-  expect(codeOf(() => hashRange({ file: 0, path: `${path}.nix`, from: 0, to: 1 }))).toBe("files.unreadable");
-  expect(codeOf(() => hashRange({ file: 0, path: room, from: 0, to: 1 }))).toBe("files.unreadable");
+  expect(codeOf(() => hashRange({ file: 0, path, revision: null, from: 0, to: 100 }))).toBe("files.changed");
+  expect(codeOf(() => hashRange({ file: 0, path: `${path}.nix`, revision: null, from: 0, to: 1 }))).toBe(
+    "files.unreadable",
+  );
+  expect(codeOf(() => hashRange({ file: 0, path: room, revision: null, from: 0, to: 1 }))).toBe(
+    "files.unreadable",
+  );
 });

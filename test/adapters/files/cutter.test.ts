@@ -28,7 +28,16 @@ function workOf(file: number, content: string | Uint8Array, layout: FileLayout):
   const path = join(room, `f${file}`);
   writeFileSync(path, content);
   const bytes = new Blob([content]).size;
-  return { file, name: `f${file}.in`, path, bytes, compression: "none", encoding: "utf-8", layout };
+  return {
+    file,
+    name: `f${file}.in`,
+    path,
+    revision: null,
+    bytes,
+    compression: "none",
+    encoding: "utf-8",
+    layout,
+  };
 }
 
 interface Piece {
@@ -208,7 +217,7 @@ test("a record that does not end is an error with its line; one that ends late i
 });
 
 test("a file that cannot be cut or read ends it with a code", async () => {
-  const parquet = await cut([workOf(0, "PAR1", { format: "parquet" })], 64);
+  const parquet = await cut([workOf(0, "PAR1", { format: "parquet", groups: [] })], 64);
   expect(parquet.death).toMatchObject({ code: "internal.bug" });
   const work = workOf(1, "1,2\n", csv(2));
   rmSync(work.path);

@@ -38,7 +38,7 @@ const namesOf = (input: string) => localFiles(input).map((f) => f.name.slice(roo
 
 test("a file by its name, with its size", () => {
   const path = put("one/any.thing", "12345");
-  expect(localFiles(path)).toEqual([{ name: path, path, bytes: 5 }]);
+  expect(localFiles(path)).toEqual([{ name: path, path, revision: null, bytes: 5 }]);
 });
 
 test("a folder: files of known formats at any depth, by name; hidden ones and our own are passed over", () => {

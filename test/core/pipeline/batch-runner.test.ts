@@ -15,7 +15,6 @@ import type {
   FromBatchLane,
   FromCutter,
   PieceCounts,
-  RowRange,
   ToBatchLane,
   ToCutter,
 } from "../../../src/core/ports/batch-lane.ts";
@@ -94,7 +93,7 @@ let contents: number[];
 let lanes: Lane[];
 let cutter: Cutter;
 let runner: BatchRunner;
-let ranges: readonly Omit<RowRange, "file">[] | null;
+let groups: readonly number[] | null;
 let outcome: BatchResult | Failure | null;
 
 beforeEach(() => {
@@ -102,7 +101,7 @@ beforeEach(() => {
   journal = [];
   events = [];
   coverage = new FakeCoverage(journal);
-  ranges = null;
+  groups = null;
 });
 
 const settle = () => time.runUntil(() => false, time.nowMs);
@@ -121,12 +120,14 @@ async function start(ids: number[], over: Partial<BatchRunnerOptions> = {}, byte
   outcome = null;
   lanes = [];
   cutter = new Cutter();
-  const layout = { format: "ndjson", array: false } as const;
+  const layout: FileWork["layout"] =
+    groups === null ? { format: "ndjson", array: false } : { format: "parquet", groups };
   const works = ids.map(
     (_, file): FileWork => ({
       file,
       name: `f${file}`,
       path: `f${file}`,
+      revision: null,
       bytes,
       compression: "none",
       encoding: "utf-8",
@@ -161,8 +162,6 @@ async function start(ids: number[], over: Partial<BatchRunnerOptions> = {}, byte
       },
       spawnCutter: () => cutter,
       digestOf: (parts) => parts.toHex(),
-      rangesOf: () => ranges,
-      unchanged: (w) => void journal.push(`unchanged ${w.name}`),
       observer,
       onSample: () => {},
     },
@@ -343,20 +342,42 @@ test("a stop seals and covers what lanes hold, begins nothing more, and says so"
   expect(events.filter((e) => e.e === "pipeline.stopping")).toHaveLength(1);
 });
 
-test("ranges that lanes read by themselves, between two looks at the file", async () => {
-  ranges = [
-    { firstRow: 0, rows: 5, last: false },
-    { firstRow: 5, rows: 4, last: true },
-  ];
+test("row groups go to lanes with the checks of the file, and are not cut", async () => {
+  groups = [5, 0, 4];
   await start([1]);
   expect(cutter.of("cut")).toEqual([]);
-  expect(lanes[0]?.of("range").map((m) => m.range)).toEqual(ranges.map((r) => ({ ...r, file: 0 })));
-  expect(journal.filter((j) => j === "unchanged f0")).toHaveLength(1);
+  expect(lanes[0]?.of("file")[0]?.checks).toHaveLength(1);
+  expect(lanes[0]?.of("range").map((m) => m.range)).toEqual([
+    { file: 0, group: 0, firstRow: 0, rows: 5, last: false },
+    { file: 0, group: 1, firstRow: 5, rows: 0, last: false },
+  ]);
   lanes[0]!.done(0, { rows: 5 });
+  lanes[0]!.done(0, { rows: 0 });
   lanes[0]!.done(0, { rows: 4 });
   await settle();
-  expect(journal.filter((j) => j === "unchanged f0")).toHaveLength(2);
+  expect(lanes[0]?.of("range").at(-1)?.range).toEqual({
+    file: 0,
+    group: 2,
+    firstRow: 5,
+    rows: 4,
+    last: true,
+  });
   expect(result()).toMatchObject({ rows: 9, filesDone: 1 });
+});
+
+test("a file of no row group is one range of no rows, which covers its end", async () => {
+  groups = [];
+  await start([1]);
+  expect(lanes[0]?.of("range").map((m) => m.range)).toEqual([
+    { file: 0, group: 0, firstRow: 0, rows: 0, last: true },
+  ]);
+});
+
+test("row groups that are covered are not read again", async () => {
+  groups = [5, 4];
+  coverage.ranges.set(stream(1), [{ from: 0n, next: 5n }]);
+  await start([1]);
+  expect(lanes[0]?.of("range").map((m) => m.range.group)).toEqual([1]);
 });
 
 test("a sink in trouble is told of, and when it is over", async () => {

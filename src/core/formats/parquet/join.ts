@@ -24,11 +24,22 @@ const MOST_ORDINALS = 0x7fffn;
 const TAIL_BYTES = 8;
 const UTF8 = new TextEncoder();
 
+/** SchemaElement.num_children and logicalType; LogicalType.TIMESTAMP and its isAdjustedToUTC. */
+const ELEMENT = { children: 5, logical: 10 } as const;
+const LOGICAL_TIMESTAMP = 8;
+const ADJUSTED = 1;
+
 export class JoinedFile {
   #at = MAGIC.length;
   #footer: ThriftStruct | null = null;
   #schema: Uint8Array | null = null;
   rows = 0;
+  readonly #instants: ReadonlySet<number>;
+
+  /** `instants`: numbers of leaves whose timestamps are of UTC, though the pieces do not say so. */
+  constructor(instants: ReadonlySet<number> = new Set()) {
+    this.#instants = instants;
+  }
 
   /** Bytes of the file so far, its footer left out. */
   get length(): number {
@@ -56,6 +67,7 @@ export class JoinedFile {
     if (this.#schema !== null && !same(schema, this.#schema))
       throw new Failure("internal.bug", "pieces of one Parquet file have different schemas");
     this.#schema = schema;
+    if (this.#footer === null) markInstants(list(footer, FILE.schema), this.#instants);
     this.#footer ??= new Map([
       ...footer,
       [FILE.groups, { type: TYPE.list, value: { element: TYPE.struct, items: [] } }],
@@ -95,6 +107,17 @@ function list(struct: ThriftStruct, id: number): ThriftList {
   const found = struct.get(id)?.value as ThriftList | undefined;
   if (found === undefined) throw new Failure("inspect.not_parquet", `a footer has no field ${id}`);
   return found;
+}
+
+function markInstants({ items }: ThriftList, instants: ReadonlySet<number>): void {
+  let leaf = 0;
+  for (const item of items.slice(1)) {
+    const element = item as ThriftStruct;
+    if (element.has(ELEMENT.children) || !instants.has(leaf++)) continue;
+    const logical = element.get(ELEMENT.logical)?.value as ThriftStruct | undefined;
+    const timestamp = logical?.get(LOGICAL_TIMESTAMP)?.value as ThriftStruct | undefined;
+    timestamp?.set(ADJUSTED, { type: TYPE.true, value: true });
+  }
 }
 
 function move(group: ThriftStruct, shift: bigint, ordinal: bigint): void {
