@@ -1,6 +1,6 @@
 /**
  * Runs seeds of the simulated world.
- *   bun run sim --scenario raw|groups --seeds 1000 [--seed FIRST] [--canary early_cover|blind_write] [--trace] [--json]
+ *   bun run sim --scenario raw|groups --seeds 1000 [--seed FIRST] [--canary early_cover|blind_write|never_gives_up] [--trace] [--json]
  * Last line with --json: {scenario, seeds, failed, first_failed_seed}. `--seed S --seeds 1 --trace` replays one.
  */
 import { parseArgs } from "node:util";

@@ -1,7 +1,8 @@
 /**
  * Some seeds of a world in which several processes share the partitions: members join, leave, die, hang for longer
- * than their session, requests of the group get lost or refused, partitions are added. `bun run sim --scenario groups`
- * runs many. Planted bugs must be caught.
+ * than their session, take a name that another one has; requests of the group get lost or refused, coordinators move,
+ * partitions are added, the topic is made anew, a log is cut. `bun run sim --scenario groups` runs many. Planted bugs
+ * must be caught.
  */
 import { expect, test } from "bun:test";
 import type { Canary } from "./node.ts";
@@ -23,7 +24,7 @@ test("one seed is one run", async () => {
   expect(await simulate(3, { groups: true })).toEqual(await simulate(3, { groups: true }));
 });
 
-for (const canary of ["early_cover", "blind_write"] as const satisfies readonly Canary[]) {
+for (const canary of ["early_cover", "blind_write", "never_gives_up"] as const satisfies readonly Canary[]) {
   test(`the planted bug ${canary} is caught`, async () => {
     let caught = 0;
     for (let seed = 1; seed <= SEEDS && caught === 0; seed++) {

@@ -42,6 +42,7 @@ export interface NodeWorld {
   readonly group: string | null;
   /** How the nodes share the partitions; null: one at a time has them all. */
   readonly sharing: SharingOptions | null;
+  readonly onRecreated: "fail" | "new_incarnation";
   readonly lanes: number;
   readonly maxOpenFiles: number;
   /** Asked before each write of the coverage object. */
@@ -53,14 +54,16 @@ export interface NodeWorld {
 }
 
 /**
+ * never_gives_up: what was given up is never done with, so a partition that comes back is never read again.
  * early_cover: coverage says yes before it is written, so the source is acknowledged ahead of it.
  * blind_write: the coverage object is overwritten without comparing, so nobody is ever fenced.
  */
-export type Canary = "early_cover" | "blind_write";
+export type Canary = "early_cover" | "blind_write" | "never_gives_up";
 
 export class SimNode {
   readonly process: SimProcess;
   readonly machine: number;
+  readonly instanceId: string | null;
   readonly runner: Runner;
   outcome: "running" | "done" | Failure = "running";
   readonly #ports: LanePort[] = [];
@@ -71,7 +74,9 @@ export class SimNode {
     machine: number,
     chance: SeededChance,
     untilCaughtUp: boolean,
+    instanceId: string | null = null,
   ) {
+    this.instanceId = instanceId;
     this.process = new SimProcess(`node-${serial}`);
     this.machine = machine;
     const clock = world.time.clock(this.process);
@@ -103,7 +108,7 @@ export class SimNode {
       maxBytes: 64 * 1024,
       owners: Array.from({ length: world.lanes }, (_, i) => i),
     });
-    const source = new KafkaSource(settingsOf(world), {
+    const source = new KafkaSource(settingsOf(world, instanceId), {
       net: memoryNet(world.cluster, { clock, chance: chance.fork(), piece: [200, 65_536] }),
       clock,
       chance: chance.fork(),
@@ -113,7 +118,7 @@ export class SimNode {
       {
         sink: "raw",
         lanes: world.lanes,
-        rules: { start: "earliest", acceptGap: false, retention: "fail", onRecreated: "fail" },
+        rules: { start: "earliest", acceptGap: false, retention: "fail", onRecreated: world.onRecreated },
         untilCaughtUp,
         heartbeatMs: 1_000,
         drainMs: 60_000,
@@ -133,6 +138,10 @@ export class SimNode {
         },
       },
     );
+    if (world.canary === "never_gives_up") {
+      this.runner.release = () => new Promise(() => {});
+      this.runner.abandon = () => new Promise(() => {});
+    }
     this.runner.run().then(
       () => {
         this.outcome = "done";
@@ -194,7 +203,7 @@ export class SimNode {
   }
 }
 
-function settingsOf(world: NodeWorld) {
+function settingsOf(world: NodeWorld, instanceId: string | null) {
   return {
     bootstrap: world.cluster.brokers.map(({ host, port }) => ({ host, port })),
     topics: [world.topic],
@@ -211,13 +220,13 @@ function settingsOf(world: NodeWorld) {
     maxResponseBytes: 8 * 1024 * 1024,
     metadataRefreshMs: 60_000,
     onOutOfRange: "fail",
-    onRecreated: "fail",
+    onRecreated: world.onRecreated,
     clientId: "sim",
     version: "0",
     dialTimeoutMs: 2_000,
     tls: null,
     sasl: null,
-    sharing: world.sharing,
+    sharing: world.sharing === null ? null : { ...world.sharing, instanceId },
   } as const;
 }
 

@@ -16,7 +16,11 @@ interface OpenTransaction {
 
 export class Oracle {
   /** Per partition: offset -> value of every record that must land. */
-  readonly expected: Map<bigint, string>[] = [];
+  expected: Map<bigint, string>[] = [];
+  /** "partition@offset" by value, of records that the cluster lost: they may have landed before, once. */
+  readonly gone = new Map<string, string>();
+  /** Something was cut off that may have been read: the pipeline must stop and say so, or have read nothing of it. */
+  truncated = false;
   readonly #cluster: FakeCluster;
   readonly #topic: string;
   readonly #chance: SeededChance;
@@ -71,6 +75,33 @@ export class Oracle {
     this.#cluster.endTransaction(this.#topic, open.partition, type, open.producerId);
     if (type === "commit")
       for (const [offset, value] of open.records) this.expected[open.partition]!.set(offset, value);
+  }
+
+  /** The topic is deleted and made anew: nothing of the old one is there to be read. */
+  recreate(): void {
+    this.#open = null;
+    this.#cluster.recreateTopic(this.#topic, { keepCommits: this.#chance.next() < 0.5 });
+    const old = this.expected;
+    this.expected = old.map(() => new Map());
+    for (const [p, records] of old.entries())
+      for (const [offset, value] of records) this.gone.set(value, `${p}@${offset}`);
+  }
+
+  /** An unclean election cuts the last batches of a partition off. */
+  truncate(): void {
+    this.endTransaction();
+    const p = this.#chance.int(this.expected.length);
+    const { entries } = this.#cluster.log(this.#topic, p);
+    const first = entries[Math.max(0, entries.length - 1 - this.#chance.int(3))];
+    if (first === undefined) return;
+    this.truncated = true;
+    this.#cluster.truncate(this.#topic, p, first.base);
+    const records = this.expected[p]!;
+    for (const [offset, value] of records) {
+      if (offset < first.base) continue;
+      this.gone.set(value, `${p}@${offset}`);
+      records.delete(offset);
+    }
   }
 
   get records(): number {

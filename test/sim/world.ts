@@ -37,12 +37,18 @@ const TOPIC = "t";
 const CHAOS_MS = 30_000;
 /** Longer than any session of the test brokers' groups, and than a rebalance. */
 const SESSIONS_END_MS = 20_000;
+/** Longest that the members who live may take to share and read everything, once nothing troubles them. */
+const SHARED_MS = 120_000;
 /** Longest that the healed world may take to catch up. */
 const HEAL_MS = 600_000;
 
 export function simulate(seed: number, options: SimOptions = {}): Promise<SimResult> {
   return new World(seed, options).run();
 }
+
+/** What a pipeline says of a log that ends below what was read of it. */
+const CUT = new Set(["kafka.truncated", "delivery.position_beyond_log"]);
+const GROUP_KINDS = ["leave", "leave", "partitions", "requests", "coordinator", "disaster"] as const;
 
 class World {
   readonly #seed: number;
@@ -56,6 +62,10 @@ class World {
   readonly #complaints: string[] = [];
   #writeFaults = 0;
   #healed = false;
+  /** The pipeline stopped at a log that was cut, as it must. */
+  #stopped = false;
+  /** Once a run: each costs what it costs, and the second adds nothing. */
+  #disasters = 1;
   #steps = 0;
 
   constructor(seed: number, options: SimOptions) {
@@ -78,6 +88,7 @@ class World {
       topic: TOPIC,
       group: groups || chance.next() < 0.8 ? "g" : null,
       sharing: groups ? sharing(chance) : null,
+      onRecreated: groups ? "new_incarnation" : "fail",
       lanes: 1 + chance.int(2),
       maxOpenFiles: 1 + chance.int(2),
       writeFault: () => this.#writeFault(),
@@ -95,7 +106,8 @@ class World {
     await this.#until(() => false, CHAOS_MS);
     await this.#heal();
     const leftovers = this.#o.groups === true;
-    this.#complaints.push(...(await judge(this.#oracle, this.#folder, this.#node.coverage, leftovers)));
+    const judged = { leftovers, stopped: this.#stopped };
+    this.#complaints.push(...(await judge(this.#oracle, this.#folder, this.#node.coverage, judged)));
     return {
       seed: this.#seed,
       complaints: this.#complaints,
@@ -116,6 +128,7 @@ class World {
     // Whoever was stopped is woken while others work: it must not do harm either.
     for (const n of this.#node.nodes) n.process.paused = false;
     await this.#until(() => false, this.#time.nowMs + 5_000);
+    if (this.#o.groups === true) await this.#shareAll();
     for (const n of this.#node.nodes) n.kill();
     // What the dead hold a member that comes now would not get, and be caught up without it.
     if (this.#o.groups === true) await this.#until(() => false, this.#time.nowMs + SESSIONS_END_MS);
@@ -123,9 +136,38 @@ class World {
       const node = this.#start(true);
       await this.#until(() => node.outcome !== "running", limit);
       if (node.outcome === "done") return;
+      if (this.#stoppedRightly(node)) {
+        this.#stopped = true;
+        return;
+      }
       this.#say(`the healed run ended with ${JSON.stringify(node.outcome)}`);
     }
     this.#complaints.push("the healed world did not catch up");
+  }
+
+  #stoppedRightly({ outcome }: SimNode): boolean {
+    return typeof outcome === "object" && CUT.has(outcome.code) && this.#oracle.truncated;
+  }
+
+  /**
+   * Those that live, zombies that were woken among them, must come to share everything and to commit it, however
+   * they were troubled before: no partition may be left without a reader that gets on.
+   */
+  async #shareAll(): Promise<void> {
+    const living = () => this.#node.nodes.filter((n) => n.running);
+    if (living().length === 0) this.#start(false);
+    const open = () => {
+      const offsets = this.#cluster.groups.get("g");
+      return this.#oracle.expected.flatMap((_, p) => {
+        const { end } = this.#cluster.log(TOPIC, p);
+        return end > 0n && (offsets?.get(`${TOPIC}/${p}`)?.offset ?? -1n) < end ? [p] : [];
+      });
+    };
+    const limit = this.#time.nowMs + SHARED_MS;
+    await this.#until(() => living().length === 0 || open().length === 0, limit);
+    // Without one that lives nobody is stuck: they ended, and the healed run says whether they should have.
+    if (living().length === 0 || this.#oracle.truncated) return;
+    if (open().length > 0) this.#complaints.push(`partitions ${open()} are stuck`);
   }
 
   async #until(done: () => boolean, limitMs: number): Promise<void> {
@@ -148,7 +190,11 @@ class World {
 
   #start(untilCaughtUp: boolean): SimNode {
     const serial = this.#node.nodes.length;
-    const node = new SimNode(this.#node, serial, this.#chance.int(2), this.#chance.fork(), untilCaughtUp);
+    const machine = this.#chance.int(2);
+    // Few names, so that now and then two that live have the same one.
+    const named = this.#o.groups === true && !untilCaughtUp && this.#chance.next() < 0.4;
+    const name = named ? `i-${this.#chance.int(6)}` : null;
+    const node = new SimNode(this.#node, serial, machine, this.#chance.fork(), untilCaughtUp, name);
     this.#node.nodes.push(node);
     this.#say(`${node.process.name} starts on machine ${node.machine}`);
     return node;
@@ -168,7 +214,7 @@ class World {
     const c = this.#chance;
     const running = this.#node.nodes.filter((n) => n.running);
     const kinds = [
-      ...(this.#o.groups === true ? (["leave", "leave", "partitions", "requests"] as const) : []),
+      ...(this.#o.groups === true ? GROUP_KINDS : []),
       "kill",
       "kill",
       "pause",
@@ -184,6 +230,11 @@ class World {
     const kind = c.pick(kinds);
     this.#say(kind);
     switch (kind) {
+      case "coordinator":
+        return this.#killCoordinator();
+      case "disaster":
+        if (this.#disasters-- <= 0 || c.next() < 0.6) return;
+        return c.next() < 0.6 ? this.#oracle.recreate() : this.#oracle.truncate();
       case "leave":
         if (running.length > 0) c.pick(running).runner.drain("leaves");
         return;
@@ -222,6 +273,12 @@ class World {
       case "request":
         return this.#spoilRequest();
     }
+  }
+
+  #killCoordinator(): void {
+    const alive = this.#cluster.brokers.filter((b) => b.alive).length;
+    const coordinator = this.#cluster.coordinatorOf("g");
+    if (alive > 1 && coordinator !== null) this.#cluster.kill(coordinator.id);
   }
 
   #toggleBroker(): void {
