@@ -25,6 +25,8 @@ export class Oracle {
   readonly #topic: string;
   readonly #chance: SeededChance;
   #serial = 0;
+  /** Offset of the last end of a transaction, by partition. */
+  readonly #markers = new Map<number, bigint>();
   #producer = 1n;
   #open: OpenTransaction | null = null;
 
@@ -72,7 +74,8 @@ export class Oracle {
     if (open === null) return;
     this.#open = null;
     const type = this.#chance.next() < 0.5 ? "commit" : "abort";
-    this.#cluster.endTransaction(this.#topic, open.partition, type, open.producerId);
+    const marker = this.#cluster.endTransaction(this.#topic, open.partition, type, open.producerId);
+    this.#markers.set(open.partition, marker);
     if (type === "commit")
       for (const [offset, value] of open.records) this.expected[open.partition]!.set(offset, value);
   }
@@ -80,6 +83,7 @@ export class Oracle {
   /** The topic is deleted and made anew: nothing of the old one is there to be read. */
   recreate(): void {
     this.#open = null;
+    this.#markers.clear();
     this.#cluster.recreateTopic(this.#topic, { keepCommits: this.#chance.next() < 0.5 });
     const old = this.expected;
     this.expected = old.map(() => new Map());
@@ -93,7 +97,8 @@ export class Oracle {
     const p = this.#chance.int(this.expected.length);
     const { entries } = this.#cluster.log(this.#topic, p);
     const first = entries[Math.max(0, entries.length - 1 - this.#chance.int(3))];
-    if (first === undefined) return;
+    // Not the end of a transaction without its records: a broker would take those for open again.
+    if (first === undefined || first.base <= (this.#markers.get(p) ?? -1n)) return;
     this.truncated = true;
     this.#cluster.truncate(this.#topic, p, first.base);
     const records = this.expected[p]!;

@@ -12,6 +12,7 @@ import { type GroupPartition, namesCeiling } from "./source-offsets.ts";
 import { ERROR, kafkaError } from "./wire/errors.ts";
 
 export interface CommitMark extends GroupPartition {
+  readonly stream: number;
   /** First position that is not yet durable. */
   readonly next: bigint;
   /** Epoch of the record before it, -1: unknown. */
@@ -30,6 +31,8 @@ const NO_MEMBER: Committing = { memberId: "", epoch: -1, instanceId: null };
 export interface CommitParts {
   /** Waits while the group forms anew. */
   readonly member?: (signal: AbortSignal) => Promise<Committing>;
+  /** False: another member has its partition by now, and may have committed more. */
+  readonly mayTell?: (stream: number) => boolean;
   readonly client: KafkaClient;
   readonly clock: Clock;
   readonly chance: Chance;
@@ -94,10 +97,12 @@ export class GroupCommitter {
     }
   }
 
-  async #send(marks: readonly CommitMark[], signal: AbortSignal): Promise<void> {
-    const { client } = this.#parts;
+  async #send(due: readonly CommitMark[], signal: AbortSignal): Promise<void> {
+    const { client, mayTell } = this.#parts;
     const member = (await this.#parts.member?.(signal)) ?? NO_MEMBER;
     const link = await client.link(await client.coordinator(this.#group, signal), CONTROL, signal);
+    const marks = due.filter((m) => mayTell?.(m.stream) ?? true);
+    if (marks.length === 0) return;
     const topics = new Map<string, CommitMark[]>();
     for (const m of marks) topics.set(m.topic, [...(topics.get(m.topic) ?? []), m]);
     const body = {

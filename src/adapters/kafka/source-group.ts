@@ -50,8 +50,8 @@ export class GroupSide {
     this.#p = parts;
     this.#membership = new GroupMembership({ ...options, group, topics: parts.topics }, parts, {
       assigned: () => parts.wantMetadata(),
-      revoked: (partitions) => this.#giveUp(partitions, (streams) => parts.host.release(streams)),
-      lost: (partitions) => this.#giveUp(partitions, (streams) => parts.host.abandon(streams)),
+      revoked: (partitions) => this.#giveUp(partitions, "leaving", (streams) => parts.host.release(streams)),
+      lost: (partitions) => this.#giveUp(partitions, "lost", (streams) => parts.host.abandon(streams)),
       wantMetadata: () => parts.wantMetadata(),
       told: (text) => parts.observer?.emit({ e: "group.told", group, text }),
       ended: (failure) => parts.fail(failure),
@@ -119,13 +119,14 @@ export class GroupSide {
 
   async #giveUp(
     partitions: readonly AssignedPartition[],
+    as: "leaving" | "lost",
     how: (streams: readonly number[]) => Promise<void>,
   ): Promise<void> {
     const { reader } = this.#p;
-    for (const p of partitions) reader.leave(p.topic, p.partition);
+    for (const p of partitions) reader.leave(p.topic, p.partition, as);
     // One of them may be about to begin.
     await this.#p.settled();
-    const streams = partitions.flatMap((p) => reader.leave(p.topic, p.partition) ?? []);
+    const streams = partitions.flatMap((p) => reader.leave(p.topic, p.partition, as) ?? []);
     if (streams.length > 0) await how(streams);
     for (const p of partitions) {
       reader.drop(p.topic, p.partition);

@@ -8,9 +8,10 @@ import type { TopicPartition } from "./source-offsets.ts";
  * `checking`: the leader has changed and the log may have been cut: nothing is fetched before that is known.
  * `stranded`: its position is out of range and the policy is being applied.
  * `leaving`: another member of the group gets it; what was fetched is finished.
+ * `lost`: another member of the group has it by now; nothing of it is told any more.
  * `gone`: its topic was made anew; the partition of the new topic is another object.
  */
-export type PartitionState = "fetching" | "checking" | "stranded" | "leaving" | "gone";
+export type PartitionState = "fetching" | "checking" | "stranded" | "leaving" | "lost" | "gone";
 
 interface EpochStart {
   readonly from: bigint;
@@ -68,6 +69,11 @@ export class Partition implements TopicPartition {
     return `${this.topic}/${this.partition}`;
   }
 
+  /** Nothing of it is fetched any more. */
+  get isLeft(): boolean {
+    return this.state === "leaving" || this.state === "lost" || this.state === "gone";
+  }
+
   /** Leader epoch of the last record fetched, -1: none or unknown. */
   get lastEpoch(): number {
     return this.#epochs[this.#epochs.length - 1]?.epoch ?? -1;
@@ -92,7 +98,7 @@ export class Partition implements TopicPartition {
     this.version++;
     this.#epochs = [];
     this.heldUntil = 0;
-    if (this.state !== "gone" && this.state !== "leaving") this.state = "fetching";
+    if (!this.isLeft) this.state = "fetching";
   }
 
   wanted(requestEpoch: number): WantedPartition {

@@ -71,12 +71,12 @@ export class PartitionReader implements FetchWatch {
 
   get(stream: number): Partition | null {
     const p = this.#partitions.get(stream);
-    return p === undefined || p.state === "gone" ? null : p;
+    return p === undefined || p.state === "gone" || p.state === "lost" ? null : p;
   }
 
   /** Those that are being read. */
   living(): Partition[] {
-    return [...this.#partitions.values()].filter((p) => p.state !== "gone" && p.state !== "leaving");
+    return [...this.#partitions.values()].filter((p) => !p.isLeft);
   }
 
   #find(topic: string, partition: number): Partition | null {
@@ -86,12 +86,15 @@ export class PartitionReader implements FetchWatch {
     return null;
   }
 
-  /** It is not fetched any more; what was fetched may still be acknowledged. Its stream, null if it is not read here. */
-  leave(topic: string, partition: number): number | null {
+  /**
+   * It is not fetched any more; what was fetched may still be acknowledged, unless it is lost. Its stream, null if it
+   * is not read here.
+   */
+  leave(topic: string, partition: number, how: "leaving" | "lost"): number | null {
     const p = this.#find(topic, partition);
     if (p === null) return null;
-    if (p.state !== "leaving") p.version++;
-    p.state = "leaving";
+    if (!p.isLeft) p.version++;
+    p.state = how;
     return p.stream;
   }
 
@@ -171,7 +174,7 @@ export class PartitionReader implements FetchWatch {
     const partitions: Partition[] = [];
     let nextAt = Number.POSITIVE_INFINITY;
     for (const p of this.#partitions.values()) {
-      if (p.lane !== lane || p.state === "gone" || p.state === "leaving") continue;
+      if (p.lane !== lane || p.isLeft) continue;
       const known = this.#p.client.metadata.leader(p.topic, p.partition);
       if (known.leader !== broker) continue;
       if (p.state !== "fetching" || this.#isOtherTopic(p) || this.#mustCheck(p, known.epoch)) {

@@ -97,7 +97,8 @@ export class KafkaSource implements Source {
   #commitParts() {
     const parts = { client: this.#client, ...this.#p };
     if (this.#s.sharing === null) return parts;
-    return { ...parts, member: (signal: AbortSignal) => this.#group().member(signal) };
+    const member = (signal: AbortSignal) => this.#group().member(signal);
+    return { ...parts, member, mayTell: (stream: number) => this.#running?.reader.get(stream) != null };
   }
 
   #groupSide(host: SourceHost, reader: PartitionReader, troubles: Troubles): GroupSide | null {
@@ -138,7 +139,7 @@ export class KafkaSource implements Source {
       const p = reader.get(stream);
       if (p === null) return [];
       const { topic, partition, topicId } = p;
-      return [{ topic, partition, topicId, next, leaderEpoch: p.epochBefore(next) }];
+      return [{ stream, topic, partition, topicId, next, leaderEpoch: p.epochBefore(next) }];
     });
     if (commits.length === 0) return;
     try {

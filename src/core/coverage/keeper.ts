@@ -16,7 +16,7 @@ import type {
 import type { HostIdentity } from "../ports/host-identity.ts";
 import type { ObjectStore } from "../ports/object-store.ts";
 import type { VersionedStore } from "../ports/versioned-store.ts";
-import type { StreamKey } from "../records/stream.ts";
+import { isEarlierLife, type StreamKey } from "../records/stream.ts";
 import { type Clock, sleep } from "../time/clock.ts";
 import { CasQueue } from "./cas-queue.ts";
 import {
@@ -79,6 +79,8 @@ export class CoverageKeeper implements CoverageStore {
   /** Of a store that is shared, null: it is not. */
   readonly #silence: Silence | null;
   readonly #life = new AbortController();
+  /** Intents of this process that are under way. */
+  readonly #own = new Set<string>();
   #entered = false;
   #tidying: Promise<void> | null = null;
   #fenced: Failure | null = null;
@@ -131,7 +133,7 @@ export class CoverageKeeper implements CoverageStore {
     const authorities = await this.#waitedOut(() =>
       this.#owned(claim(streams, groupEpoch, this.#o.instance)),
     );
-    await this.#settleAll(new Set(streams));
+    await this.#settleAll(streams);
     const byStream = new Map<StreamKey, Authority>();
     for (const a of authorities) if (a.kind === "generation") byStream.set(a.stream, a);
     return streams.map((stream) => {
@@ -143,6 +145,7 @@ export class CoverageKeeper implements CoverageStore {
   }
 
   intend(intents: readonly Intent[]): Promise<readonly IntendResult[]> {
+    for (const { id } of intents) this.#own.add(id);
     return this.#owned(intend(intents));
   }
 
@@ -154,11 +157,13 @@ export class CoverageKeeper implements CoverageStore {
       const detail = `intent ${id} is neither open nor in the index`;
       answers.push(known ? { ok: true } : { ok: false, reason: "gone", detail });
     }
+    for (const id of ids) this.#own.delete(id);
     await this.#tidy();
     return answers;
   }
 
   settle(id: string, _outcome: "abandoned"): Promise<void> {
+    this.#own.delete(id);
     return this.#owned(drop([id]));
   }
 
@@ -225,10 +230,16 @@ export class CoverageKeeper implements CoverageStore {
 
   // ---- what former owners left
 
-  async #settleAll(streams: ReadonlySet<StreamKey>): Promise<void> {
+  /**
+   * Also of what the streams were before their topic was made anew, which nobody will claim any more; and, where nobody
+   * else works, all that is open: of topics that are gone, or are not read any more.
+   */
+  async #settleAll(streams: readonly StreamKey[]): Promise<void> {
+    const concerns = (key: StreamKey) => streams.some((s) => s === key || isEarlierLife(key, s));
     for (;;) {
-      const intents = [...this.state.intents.values()];
-      const intent = intents.find((i) => i.spans.some((s) => streams.has(s.stream)));
+      const intent = [...this.state.intents.values()].find(
+        (i) => i.spans.some((s) => concerns(s.stream)) || (this.isAlone && !this.#own.has(i.id)),
+      );
       if (intent === undefined) return;
       await this.#waitedOut(async () => {
         const outcome = await settleIntent(this.#p.objects, intent, this.#p.hook);

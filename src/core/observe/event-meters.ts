@@ -22,7 +22,7 @@ function bundleConsumed(m: Meters, e: EventOf<"bundle.consumed">): void {
 
 /** A counter that first appears above zero has no increase that an alert could see, so these begin at zero. */
 function streamBegun(m: Meters, e: EventOf<"stream.begun">): void {
-  for (const counter of [m.lost, m.skipped, m.rewinds, m.sourceRecords, m.sourceBytes])
+  for (const counter of [m.lost, m.skipped, m.rewinds, m.reread, m.sourceRecords, m.sourceBytes])
     counter.add(0, e.topic, e.partition);
 }
 
@@ -47,7 +47,10 @@ const ROWS: Rows = {
     m.acknowledgeFailures.add(1);
   },
   "stream.begun": streamBegun,
-  "stream.rewound": (m, e) => m.rewinds.add(1, e.topic, e.partition),
+  "stream.rewound": (m, e) => {
+    m.rewinds.add(1, e.topic, e.partition);
+    m.reread.add(e.again, e.topic, e.partition);
+  },
   "records.skipped": (m, e) => m.skipped.add(e.records, e.topic, e.partition),
   "records.lost": (m, e) => m.lost.add(Number(e.next - e.from), e.topic, e.partition),
 

@@ -59,6 +59,8 @@ type SourceEvent =
       readonly e: "stream.rewound";
       readonly position: bigint;
       readonly attempt: number;
+      /** Positions that a lane had already, and that are read once more. */
+      readonly again: number;
       readonly why: string;
     } & StreamPlace)
   /** The stream is no longer ours (revoked, topic deleted): it leaves lag and the status page. */
@@ -227,7 +229,8 @@ export const EVENTS: { readonly [K in EventName]: EventRow<K> } = {
   "stream.watermark": { level: null, text: (e) => `${at(e)} holds ${e.start} to ${e.end}` },
   "stream.rewound": {
     level: "warn",
-    text: (e) => `${at(e)} goes back to ${e.position}: ${e.why} (attempt ${e.attempt})`,
+    text: (e) =>
+      `${at(e)} goes back to ${e.position}, ${e.again} positions are read again: ${e.why} (attempt ${e.attempt})`,
   },
   "stream.ended": { level: "info", text: (e) => `${at(e)} ended: ${e.why}` },
   "group.told": { level: "info", text: (e) => `group ${e.group}: ${e.text}` },

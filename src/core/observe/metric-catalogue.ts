@@ -59,6 +59,11 @@ export function declareMeters(r: Registry) {
       STREAM,
     ),
     rewinds: r.counter("twg_source_rewinds_total", "Times that reading went back.", STREAM),
+    reread: r.counter(
+      "twg_source_reread_records_total",
+      "Positions that a lane had already when reading went back, so that they are read once more.",
+      STREAM,
+    ),
     sourceUp: r.gauge("twg_source_up", "1 if the source is reachable."),
     acknowledgeFailures: r.counter(
       "twg_acknowledge_failures_total",

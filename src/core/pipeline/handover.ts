@@ -49,21 +49,21 @@ export class Handover {
     try {
       this.#p.lanes().reset(lane, []);
       await this.#p.committer.idleOf(lane);
-      const again = await this.#reclaim(lane);
+      const taken = await this.#reclaim(lane);
       if (this.#p.finished()) return;
       this.#p.lanes().place(
         lane,
-        again.map((b) => b.laneStream),
+        taken.map((b) => b.laneStream),
       );
       restarts.end(lane);
-      for (const { start, laneStream } of again) {
+      for (const { start, laneStream, again } of taken) {
         const { stream, position, attempt } = start;
         if (table.get(stream).ended) {
           this.#p.settleGone(stream).catch((e) => this.#p.fail(asFailure(e)));
           continue;
         }
         const { topic, partition } = laneStream.id;
-        this.#p.observer.emit({ e: "stream.rewound", topic, partition, position, attempt, why });
+        this.#p.observer.emit({ e: "stream.rewound", topic, partition, position, attempt, again, why });
         source.seek(stream, position, attempt);
       }
     } catch (e) {

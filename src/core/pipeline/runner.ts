@@ -239,8 +239,7 @@ export class Runner implements SourceHost, CommitListener {
 
   async lost(stream: number, from: bigint, next: bigint, reason: "retention" | "truncated"): Promise<void> {
     if (!(await this.#losses.record(stream, from, next, reason))) return;
-    const attempt = this.#p.ledger.rewind(stream, next);
-    this.#move(stream, next, attempt, `records were lost at the source (${reason})`);
+    this.#move(stream, next, `records were lost at the source (${reason})`);
     // That the loss is recorded settles its positions, and perhaps the last ones that were waited for.
     this.#acks.kick();
     this.#checkCaughtUp();
@@ -322,8 +321,7 @@ export class Runner implements SourceHost, CommitListener {
     // The lane may have read on behind the loss by now: what it holds of the stream has more than one piece.
     if (moved || this.#table.get(stream).ended)
       return void this.#handover.restart(this.#laneOf(stream), failure.message);
-    const attempt = this.#p.ledger.rewind(stream, position);
-    this.#move(stream, position, attempt, failure.message);
+    this.#move(stream, position, failure.message);
   }
 
   #onDied(lane: number, failure: Failure, restarts: number): void {
@@ -338,10 +336,12 @@ export class Runner implements SourceHost, CommitListener {
     return this.#table.get(stream).lane;
   }
 
-  #move(stream: number, position: bigint, attempt: number, why: string): void {
+  #move(stream: number, position: bigint, why: string): void {
+    const again = Number(this.#p.ledger.state(stream).delivered - position);
+    const attempt = this.#p.ledger.rewind(stream, position);
     const s = this.#table.get(stream);
     const { topic, partition } = s.id;
-    this.#p.observer.emit({ e: "stream.rewound", topic, partition, position, attempt, why });
+    this.#p.observer.emit({ e: "stream.rewound", topic, partition, position, attempt, again, why });
     const moved: LaneStream = { ...s.laneStream, position, attempt };
     this.#table.moved(stream, moved);
     this.#lanes().place(s.lane, [moved]);

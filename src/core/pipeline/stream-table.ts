@@ -43,6 +43,8 @@ export interface Begun {
   readonly laneStream: LaneStream;
   /** The broker has not been told of everything that is durable. */
   readonly behind: boolean;
+  /** Positions that a lane had already. */
+  readonly again: number;
 }
 
 export interface StreamTableParts {
@@ -142,7 +144,8 @@ export class StreamTable {
       const laneStream: LaneStream = { stream, id: s.id, position, attempt, authority, skip };
       this.#streams[stream] = { ...s, laneStream, authority };
       const start = { id: s.id, stream, lane, position, attempt, stale: false };
-      return [{ lane, laneStream, start, behind: false }];
+      const again = before.delivered > position ? Number(before.delivered - position) : 0;
+      return [{ lane, laneStream, start, behind: false, again }];
     });
   }
 
@@ -236,7 +239,7 @@ export class StreamTable {
     this.#byKey.set(key, stream);
     this.#tellBegun(laneStream, lane, plan);
     const behind = acknowledged !== null;
-    return { lane, laneStream, start: { id, stream, lane, position, attempt, stale }, behind };
+    return { lane, laneStream, start: { id, stream, lane, position, attempt, stale }, behind, again: 0 };
   }
 
   #start(found: FoundStream): "earliest" | "latest" | bigint {

@@ -16,8 +16,18 @@ export interface StreamId {
 /** `kafka/<cluster>/<topic>/<incarnation>/<partition>`; Kafka allows no slash in any of the parts. */
 export type StreamKey = string;
 
+/** Which part of a key it is. */
+const INCARNATION = 3;
+
 export function streamKey(s: StreamId): StreamKey {
   return `${s.transport}/${s.cluster}/${s.topic}/${s.incarnation}/${s.partition}`;
+}
+
+/** Whether the one is a stream of the same partition, before its topic was made anew. */
+export function isEarlierLife(earlier: StreamKey, later: StreamKey): boolean {
+  const [a, b] = [earlier.split("/"), later.split("/")];
+  const same = a.length === b.length && a.every((part, i) => i === INCARNATION || part === b[i]);
+  return same && Number(a[INCARNATION]) < Number(b[INCARNATION]);
 }
 
 /** Half-open range of positions. Holes left by compaction, control and filtered records are inside. */

@@ -18,7 +18,7 @@ const LINES: { readonly [K in EventName]: string } = {
   "source.troubled": `warn source: ${CANCELLED}`,
   "stream.begun": "info orders/3 begins at 9007199254740993 (committed) in lane 1",
   "stream.watermark": "null orders/3 holds 0 to 100",
-  "stream.rewound": "warn orders/3 goes back to 40: lane died (attempt 2)",
+  "stream.rewound": "warn orders/3 goes back to 40, 7 positions are read again: lane died (attempt 2)",
   "stream.ended": "info orders/3 ended: revoked",
   "group.told": "info group g: member m of generation 3",
   "source.acknowledged": "debug acknowledged orders/3@50 in 4 ms",

@@ -32,6 +32,7 @@ const rewound = (position: bigint): TwgEvent => ({
   ...P,
   position,
   attempt: 1,
+  again: 0,
   why: "test",
 });
 const acknowledged = (next: bigint): TwgEvent => ({

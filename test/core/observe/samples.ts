@@ -34,7 +34,7 @@ export const SAMPLES: { readonly [K in EventName]: EventOf<K> } = {
   "source.troubled": { e: "source.troubled", failure },
   "stream.begun": { e: "stream.begun", ...place, position: 9007199254740993n, lane: 1, why: "committed" },
   "stream.watermark": { e: "stream.watermark", ...place, start: 0n, end: 100n },
-  "stream.rewound": { e: "stream.rewound", ...place, position: 40n, attempt: 2, why: "lane died" },
+  "stream.rewound": { e: "stream.rewound", ...place, position: 40n, attempt: 2, again: 7, why: "lane died" },
   "stream.ended": { e: "stream.ended", ...place, why: "revoked" },
   "group.told": { e: "group.told", group: "g", text: "member m of generation 3" },
   "source.acknowledged": { e: "source.acknowledged", marks: [{ ...place, next: 50n }], ms: 4 },

@@ -464,9 +464,9 @@ describe("a lane that dies", () => {
     expect(lanes[1]!.posts.map((m) => m.t)).toEqual(["reset", "reset", "streams"]);
     expect(of("lane.died")).toHaveLength(1);
     expect(of("lane.restarted")).toMatchObject([{ lane: 0, restarts: 1 }]);
-    expect(of("stream.rewound").map((e) => [e.partition, e.position])).toEqual([
-      [0, 10n],
-      [1, 0n],
+    expect(of("stream.rewound").map((e) => [e.partition, e.position, e.again])).toEqual([
+      [0, 10n, 10],
+      [1, 0n, 5],
     ]);
     // It goes on from there, under the new generation.
     source.deliver(0, 10, 30);
