@@ -120,6 +120,58 @@ for (const protocol of ["classic", "consumer"] as const) {
       await a.until(() => reads(a).length === 2 && a.streams.slice(2).every((s) => s.position === s.end));
     });
 
+    test("a commit under way is not told any more once its partition is lost", async () => {
+      const a = member({ source, settings: { requestTimeoutMs: 5_000 } });
+      a.cluster.createTopic("orders", { partitions: 1 });
+      a.fill("orders", 0, 2);
+      a.start();
+      await a.until(() => a.streams.length === 1 && a.caughtUp());
+      const api = protocol === "classic" ? "Heartbeat" : "ConsumerGroupHeartbeat";
+      // The commit is not answered, and sent again; by then we are out, and in again with another stream of the partition.
+      a.cluster.script.on({ api: "OffsetCommit", action: { do: "stall" } });
+      a.cluster.script.on({ api, action: { do: "error", code: ERROR.UNKNOWN_MEMBER_ID } });
+      let ended = false;
+      const end = () => {
+        ended = true;
+      };
+      a.source.acknowledge([{ stream: 0, next: 6n }]).then(end, end);
+      await a.until(() => a.abandoned.length === 1 && ended && reads(a).length === 1);
+      await a.pass(5_000);
+      expect(a.cluster.committed("g", "orders", 0)).toBeUndefined();
+    });
+
+    test("partitions that stay are in every fetch while others are handed over, however long that takes", async () => {
+      const a = member({ source });
+      a.cluster.createTopic("orders", { partitions: 4 });
+      a.start();
+      await a.until(() => reads(a).length === 4);
+      let handOver = () => {};
+      let leaving: readonly number[] = [];
+      a.onRelease = (streams) => {
+        leaving = streams;
+        return new Promise((resolve) => {
+          handOver = resolve;
+        });
+      };
+      const b = member({ source });
+      b.start();
+      await a.until(() => leaving.length === 2);
+      const staying = a.streams.filter((_, i) => !leaving.includes(i));
+      for (let round = 1; round <= 20; round++) {
+        for (const { found } of staying) a.fill("orders", found.partition, 1);
+        await a.until(() => staying.every((s) => s.position === BigInt(3 * round)));
+      }
+      handOver();
+      await a.until(() => shared([a, b], 4) && reads(b).length === 2);
+      // Those that stayed were never taken out of the fetch session; those that went were, once each.
+      const forgotten = a.cluster
+        .requests("Fetch")
+        .flatMap((f) => f.body.forgottenTopicsData.flatMap((t) => t.partitions));
+      const went = leaving.map((i) => a.streams[i]!.found.partition);
+      expect(forgotten.sort()).toEqual(went.sort());
+      expect(a.abandoned).toEqual([]);
+    });
+
     test("partitions that are added are shared as well", async () => {
       const a = member({ source, settings: { metadataRefreshMs: 2_000 } });
       a.cluster.createTopic("orders", { partitions: 1 });

@@ -246,6 +246,34 @@ describe("members of a group, beside each other", () => {
     expect(await run(a.keeper.cover(["j"]))).toMatchObject([{ ok: false, reason: "gone" }]);
   });
 
+  test("a claim settles what the stream was before its topic was made anew, and leaves others' work alone", async () => {
+    const a = await member("a");
+    const [before, other] = [await claimed(a, "kafka/c/t/0/0"), await claimed(a, "kafka/c/t/0/1")];
+    const of = (id: string, stream: string, authority: Authority) => ({
+      ...intent(id, authority, 0n, 5n),
+      spans: [{ stream, from: 0n, next: 5n }],
+    });
+    await run(a.keeper.intend([of("i", "kafka/c/t/0/0", before), of("j", "kafka/c/t/0/1", other)]));
+    files.set("i.parquet", "staged").set("j.parquet", "staged");
+    const b = await member("b");
+    await claimed(b, "kafka/c/t/1/0");
+    expect([files.get("i.parquet"), files.get("j.parquet")]).toEqual(["published", "staged"]);
+    expect(await run(a.keeper.cover(["i", "j"]))).toEqual([{ ok: true }, { ok: true }]);
+  });
+
+  test("whoever is alone settles all that is open but its own", async () => {
+    const a = await member("a");
+    await run(a.keeper.intend([intent("i", await claimed(a), 0n, 5n)]));
+    files.set("i.parquet", "staged");
+    await claimed(a, S2);
+    expect(files.get("i.parquet")).toBe("staged");
+    await run(a.keeper.close());
+    const b = await member("b");
+    await claimed(b, "kafka/c/other/0/0");
+    expect(files.get("i.parquet")).toBe("published");
+    expect(b.keeper.state.intents.size).toBe(0);
+  });
+
   test("segments that another member may be about to name are not swept", async () => {
     const a = await member("a");
     await run(a.store.putSegment("about-to-be-named", new Uint8Array(1)));
