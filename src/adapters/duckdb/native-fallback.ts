@@ -2,7 +2,14 @@
  * Codecs without libduckdb: LZ4 and Snappy in plain JS, gzip and zstd by the runtime's zlib, always with a cap on
  * the output. Gzip is never native: nothing that is linked in does it better.
  */
-import { constants, gunzipSync, crc32 as zlibCrc32, zstdCompressSync, zstdDecompressSync } from "node:zlib";
+import {
+  constants,
+  gunzipSync,
+  gzipSync,
+  crc32 as zlibCrc32,
+  zstdCompressSync,
+  zstdDecompressSync,
+} from "node:zlib";
 import { crc32c, crc32 as plainCrc32 } from "../../core/bytes/crc32.ts";
 import type { Codecs } from "../../core/compression/codec.ts";
 import { lz4BlockDecode, lz4BlockStore } from "../../core/compression/lz4-block.ts";
@@ -50,6 +57,12 @@ function zstdCompress(src: Uint8Array, dst: Uint8Array, level: number): number {
   return bytes.length;
 }
 
+function gzipCompress(src: Uint8Array, dst: Uint8Array, level: number): number {
+  const bytes = gzipSync(src, { level });
+  dst.set(bytes);
+  return bytes.length;
+}
+
 /** CRC-32 of bytes[start, end), by zlib where that is worth the call. */
 export function fastCrc32(bytes: Uint8Array, start: number, end: number): number {
   if (end - start < ZLIB_CRC_FROM_BYTES) return plainCrc32(bytes, start, end);
@@ -66,4 +79,5 @@ export const fallbackCodecs: Codecs = {
   zstdCompress,
   lz4Compress: lz4BlockStore,
   snappyCompress: snappyBlockStore,
+  gzipCompress,
 };

@@ -218,6 +218,16 @@ export class BrokerLink {
     });
   }
 
+  /** Sends what brokers do not answer (Produce with acks 0). Resolves once it was given to the connection. */
+  tell<A extends ApiName>(api: A, version: number, body: Draft<RequestOf<A>>): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const { requestTimeoutMs: timeoutMs } = this.#settings;
+      const call = { api, version, body, timeoutMs, memory: null, wanted: () => true, answered: () => {} };
+      this.#session.send({ ...call, failed: reject, written: resolve }, this.#clock.monotonic());
+      this.#lastUsed = this.#clock.monotonic();
+    });
+  }
+
   /** Requests under way fail as if the broker had hung up, so that their callers try again elsewhere. */
   close(why: string): void {
     this.#session.close(new Failure("kafka.disconnected", `${this.at}: ${why}`, { at: this.at }));

@@ -46,6 +46,8 @@ const MAX_IDLE_MS = 180_000;
 /** The purpose of every connection that is not for fetching. */
 export const CONTROL = "control";
 
+export type CoordinatorKind = "group" | "transaction";
+
 interface Slot {
   readonly address: BrokerAddress;
   readonly opening: Promise<BrokerLink>;
@@ -257,22 +259,26 @@ export class KafkaClient {
     }
   }
 
-  /** Broker id of the group's coordinator. `forget` it when a broker says that it is not, or cannot be reached. */
-  coordinator(group: string, signal: AbortSignal): Promise<number> {
-    let found = this.#coordinators.get(group);
+  /**
+   * Broker id of the coordinator of a group, or of a transactional id. `forget` it when a broker says that it is not, or
+   * cannot be reached.
+   */
+  coordinator(key: string, signal: AbortSignal, kind: CoordinatorKind = "group"): Promise<number> {
+    const slot = `${kind} ${key}`;
+    let found = this.#coordinators.get(slot);
     if (found === undefined) {
-      found = this.#findCoordinator(group);
-      this.#coordinators.set(group, found);
-      found.catch(() => this.forgetCoordinator(group));
+      found = this.#findCoordinator(key, kind);
+      this.#coordinators.set(slot, found);
+      found.catch(() => this.forgetCoordinator(key, kind));
     }
     return until(found, signal, "finding the coordinator");
   }
 
-  forgetCoordinator(group: string): void {
-    this.#coordinators.delete(group);
+  forgetCoordinator(key: string, kind: CoordinatorKind = "group"): void {
+    this.#coordinators.delete(`${kind} ${key}`);
   }
 
-  async #findCoordinator(group: string): Promise<number> {
+  async #findCoordinator(name: string, kind: CoordinatorKind): Promise<number> {
     let failure: Failure | null = null;
     for (const [key, address] of this.#candidates()) {
       let link: BrokerLink;
@@ -282,10 +288,10 @@ export class KafkaClient {
         failure ??= asFailure(e);
         continue;
       }
-      const response = await this.ask(link, "FindCoordinator", findGroup(group), this.life);
+      const response = await this.ask(link, "FindCoordinator", findKey(name, kind), this.life);
       const found = response.coordinators[0] ?? response;
       if (found.errorCode !== ERROR.NONE) {
-        throw brokerFailure(found.errorCode, `FindCoordinator of group ${group}`, link.at);
+        throw brokerFailure(found.errorCode, `FindCoordinator of ${kind} ${name}`, link.at);
       }
       if (!this.metadata.brokers.has(found.nodeId)) {
         this.metadata.brokers.set(found.nodeId, { host: found.host, port: found.port });
@@ -297,8 +303,8 @@ export class KafkaClient {
 }
 
 /** Both shapes: one key up to v3, a list from v4 on. */
-function findGroup(group: string): Draft<RequestOf<"FindCoordinator">> {
-  return { key: group, keyType: 0, coordinatorKeys: [group] };
+function findKey(key: string, kind: CoordinatorKind): Draft<RequestOf<"FindCoordinator">> {
+  return { key, keyType: kind === "group" ? 0 : 1, coordinatorKeys: [key] };
 }
 
 /** 4, 3, 0 and round again: an outage looks the same as a broker that dies of the question. */

@@ -38,6 +38,7 @@ export interface Codecs {
   zstdCompress(src: Uint8Array, dst: Uint8Array, level: number): number;
   lz4Compress(src: Uint8Array, dst: Uint8Array): number;
   snappyCompress(src: Uint8Array, dst: Uint8Array): number;
+  gzipCompress(src: Uint8Array, dst: Uint8Array, level: number): number;
 }
 
 /** Largest compressed size of `n` bytes: ZSTD_COMPRESSBOUND of zstd.h. */

@@ -5,6 +5,7 @@
  */
 import { type CodeSpec, spec } from "./code-spec.ts";
 import { FILE_CODES } from "./file-codes.ts";
+import { KAFKA_PRODUCER_CODES } from "./kafka-producer-codes.ts";
 import { LOGIN_CODES } from "./login-codes.ts";
 import { POSTGRES_CODES } from "./postgres-codes.ts";
 
@@ -259,6 +260,7 @@ export const CODES = {
     false,
     "The brokers at this address belong to another cluster than before.",
   ),
+  ...KAFKA_PRODUCER_CODES,
   ...FILE_CODES,
   // native libraries
   "duckdb.library": spec(

@@ -79,6 +79,8 @@ export interface Call<A extends ApiName> {
   /** `bytes` is the response after its size, at the start of its buffer. */
   answered(body: ResponseOf<A>, bytes: Uint8Array): void;
   failed(failure: Failure): void;
+  /** There for a request that brokers do not answer (acks 0): it was given to the connection. */
+  written?(): void;
 }
 
 interface InFlight {
@@ -265,6 +267,10 @@ export class BrokerSession {
     } catch (e) {
       call.failed(asFailure(e));
       return;
+    }
+    if (call.written !== undefined) {
+      this.#wire.write(bytes);
+      return call.written();
     }
     this.#inFlight.push({
       api,

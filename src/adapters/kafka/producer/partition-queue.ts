@@ -1,0 +1,165 @@
+/**
+ * The batches of one partition, in their order, and the sequence under which the broker takes them.
+ *
+ * Invariants. What is in flight and what waits is sorted by order, and stands for sequences without a hole unless
+ * `gap`. After anything but a plain success nothing is sent until all in flight are answered, and then one batch at a
+ * time until one is written: so a batch never overtakes another. A batch that was sent once is sent again with the
+ * same bytes and the same sequence; only an answer that says it was *not* written lets it have another.
+ */
+import type { PendingBatch } from "./batch.ts";
+
+export interface ProducerIdentity {
+  readonly id: bigint;
+  readonly epoch: number;
+}
+
+const SEQUENCE_MASK = 0x7fffffff;
+const LARGEST_EPOCH = 32767;
+
+/** Sequences are int32 and go on at 0. */
+export function sequenceAfter(sequence: number, records: number): number {
+  return (sequence + records) & SEQUENCE_MASK;
+}
+
+export class PartitionQueue {
+  readonly topic: string;
+  readonly partition: number;
+  /** Takes further records; the last of all. */
+  open: PendingBatch | null = null;
+  /** Full, or to be sent again. */
+  readonly ready: PendingBatch[] = [];
+  readonly inFlight: PendingBatch[] = [];
+  /** One at a time until one is written. */
+  recovering = false;
+  /** Monotonic time before which nothing is sent. */
+  pausedUntil = 0;
+  /** Sequences were given to batches that never will be written, so the broker will see a hole. */
+  gap = false;
+  /** Largest offset that was confirmed, -1: none. */
+  confirmed = -1n;
+  #identity: ProducerIdentity | null = null;
+  #nextSequence = 0;
+  #nextOrder = 0;
+
+  constructor(topic: string, partition: number) {
+    this.topic = topic;
+    this.partition = partition;
+  }
+
+  get idle(): boolean {
+    return this.open === null && this.ready.length === 0 && this.inFlight.length === 0;
+  }
+
+  get queued(): number {
+    return this.ready.length + this.inFlight.length + (this.open === null ? 0 : 1);
+  }
+
+  nextOrder(): number {
+    return this.#nextOrder++;
+  }
+
+  /** The batch to send next, sealed or not; null: none now. `due` says whether an open batch need wait no longer. */
+  head(now: number, maxInFlight: number, due: (open: PendingBatch) => boolean): PendingBatch | null {
+    if (now < this.pausedUntil) return null;
+    if (this.inFlight.length >= (this.recovering ? 1 : maxInFlight)) return null;
+    const first = this.ready[0];
+    if (first !== undefined) return first;
+    return this.open !== null && due(this.open) ? this.open : null;
+  }
+
+  /** The head is sent: what it is to be stamped with, if it was not before. */
+  sent(
+    batch: PendingBatch,
+    identity: ProducerIdentity | null,
+  ): { identity: ProducerIdentity; sequence: number } | null {
+    if (this.ready[0] === batch) this.ready.shift();
+    else this.open = null;
+    this.inFlight.push(batch);
+    batch.sends++;
+    if (identity === null || batch.sequence >= 0) return null;
+    this.#follow(identity);
+    const sequence = this.#nextSequence;
+    batch.sequence = sequence;
+    this.#nextSequence = sequenceAfter(sequence, batch.count);
+    return { identity: this.#identity!, sequence };
+  }
+
+  /** A new producer id or epoch of the whole producer begins the sequence anew; our own later epoch of it stays. */
+  #follow(identity: ProducerIdentity): void {
+    const own = this.#identity;
+    if (own !== null && own.id === identity.id && own.epoch >= identity.epoch) return;
+    this.#identity = identity;
+    this.#nextSequence = 0;
+  }
+
+  /** Whether nothing that was sent before it is still without an outcome. */
+  isFirst(batch: PendingBatch): boolean {
+    const before = this.ready[0];
+    return this.inFlight[0] === batch && (before === undefined || before.order > batch.order);
+  }
+
+  answered(batch: PendingBatch): void {
+    const at = this.inFlight.indexOf(batch);
+    if (at >= 0) this.inFlight.splice(at, 1);
+  }
+
+  written(batch: PendingBatch, offset: bigint): void {
+    this.answered(batch);
+    this.recovering = false;
+    const last = offset + BigInt(batch.count - 1);
+    if (offset >= 0n && last > this.confirmed) this.confirmed = last;
+  }
+
+  /** Back in its place, to be sent again. */
+  again(batch: PendingBatch, pausedUntil: number): void {
+    this.answered(batch);
+    this.recovering = true;
+    this.pausedUntil = Math.max(this.pausedUntil, pausedUntil);
+    let at = this.ready.length;
+    while (at > 0 && this.ready[at - 1]!.order > batch.order) at--;
+    this.ready.splice(at, 0, batch);
+  }
+
+  /** It will not be written, or nobody will learn of it. */
+  dropped(batch: PendingBatch): void {
+    this.answered(batch);
+    const at = this.ready.indexOf(batch);
+    if (at >= 0) this.ready.splice(at, 1);
+    if (this.open === batch) this.open = null;
+    if (batch.sequence >= 0) {
+      this.gap = true;
+      this.recovering = true;
+    }
+  }
+
+  /** The halves take the sequences of the whole. */
+  halves(whole: PendingBatch, first: PendingBatch, second: PendingBatch): void {
+    if (whole.sequence >= 0) {
+      first.sequence = whole.sequence;
+      second.sequence = sequenceAfter(whole.sequence, first.count);
+    }
+    this.again(second, 0);
+    this.again(first, 0);
+    this.answered(whole);
+  }
+
+  /** The epoch under which a batch that waits is stamped. */
+  get identity(): ProducerIdentity | null {
+    return this.#identity;
+  }
+
+  /**
+   * Begins the sequence anew under the next epoch (KIP-360), which the broker takes from us without being asked. What
+   * waits is stamped again. Only when nothing is in flight, and after an answer that says that the first of what waits
+   * was not written: then nothing behind it was either. False: epochs have run out, another producer id is needed.
+   */
+  startOver(): boolean {
+    this.gap = false;
+    this.#nextSequence = 0;
+    for (const b of this.ready) b.sequence = -1;
+    const own = this.#identity;
+    if (own === null || own.epoch >= LARGEST_EPOCH) return false;
+    this.#identity = { id: own.id, epoch: own.epoch + 1 };
+    return true;
+  }
+}
