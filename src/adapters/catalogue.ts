@@ -36,8 +36,16 @@ const parquetOnStores = parquetSinkSpec
     }
   });
 
+/** The same for files in buckets. */
+const filesOnStores = filesSourceSpec.extend({
+  s3: s3Spec.optional().describe("The store of `paths` that begin with s3://.").meta({
+    instead: true,
+    why: "Without it: AWS, with what the environment knows of region and credentials.",
+  }),
+});
+
 export type KafkaSource = z.output<typeof kafkaSourceSpec>;
-export type FilesSource = z.output<typeof filesSourceSpec>;
+export type FilesSource = z.output<typeof filesOnStores>;
 /** A sink's options with the name of its adapter, by which they are told apart. */
 export type Sink =
   | ({ readonly type: "parquet" } & z.output<typeof parquetOnStores>)
@@ -49,7 +57,7 @@ const ADAPTERS: readonly AdapterSpec[] = [
     kind: "source",
     name: "files",
     about: "a fixed set of files (CSV, JSON, Parquet), for `twg batch`",
-    spec: filesSourceSpec,
+    spec: filesOnStores,
   },
   {
     kind: "sink",

@@ -2,9 +2,8 @@
 import { isUtf8 } from "node:buffer";
 import { DuckEngine } from "../adapters/duckdb/engine.ts";
 import { ParquetEncoder } from "../adapters/duckdb/parquet-encode.ts";
-import { hashRange } from "../adapters/files/blocks.ts";
+import { hashRange, hashRemote } from "../adapters/files/blocks.ts";
 import { Cutter, type CutterOptions } from "../adapters/files/cutter.ts";
-import { openLocalFile } from "../adapters/files/file-bytes.ts";
 import { createNet } from "../adapters/net/net.ts";
 import { ParquetTableWriter } from "../adapters/parquet/table-writer.ts";
 import { PostgresTableWriter } from "../adapters/postgres/table-writer.ts";
@@ -25,6 +24,7 @@ import type {
   ToCutter,
 } from "../core/ports/batch-lane.ts";
 import type { TableSink } from "../core/ports/table-sink.ts";
+import { BatchInputs, type BucketAccess } from "./batch-inputs.ts";
 import { ParquetRanges } from "./batch-parquet.ts";
 import { crashHook } from "./crash-hook.ts";
 import type { BatchLaneSink } from "./lane-config.ts";
@@ -40,11 +40,13 @@ export interface BatchLaneInit {
   readonly table: TableSpec;
   readonly sink: BatchLaneSink;
   readonly engineBytes: number;
+  readonly buckets: BucketAccess;
 }
 
 export interface CutterInit {
   readonly t: "cutter";
   readonly options: CutterOptions;
+  readonly buckets: BucketAccess;
 }
 
 export interface BatchThread {
@@ -55,7 +57,7 @@ type Post = (message: FromBatchLane | FromCutter, transfer?: ArrayBuffer[]) => v
 
 export function batchThread(init: BatchLaneInit | CutterInit, post: Post): BatchThread {
   if (init.t === "cutter") {
-    const cutter = new Cutter(init.options, post);
+    const cutter = new Cutter(init.options, new BatchInputs(init.buckets).open, post);
     return { receive: (m) => cutter.receive(m as ToCutter) };
   }
   const lane = rowLane(init, post);
@@ -66,6 +68,7 @@ function rowLane(init: BatchLaneInit, post: Post): RowLane {
   const { sink, lane, table } = init;
   const instance = `${init.instance}-l${lane}`;
   let serial = 0;
+  const { open } = new BatchInputs(init.buckets);
   return new RowLane(
     {
       lane,
@@ -79,8 +82,9 @@ function rowLane(init: BatchLaneInit, post: Post): RowLane {
       sink: tableSink(init, instance),
       newSetId: () => `${instance}-${serial++}`,
       decoderOf,
-      readRange: new ParquetRanges({ engine: () => laneEngine(init), open: openLocalFile }).read,
-      hash: hashRange,
+      readRange: new ParquetRanges({ engine: () => laneEngine(init), open }).read,
+      hash: (task) =>
+        task.revision === null ? hashRange(task) : hashRemote(task, open({ ...task, bytes: task.to })),
       post,
     },
   );

@@ -5,7 +5,7 @@ import type { DuckEngine } from "../adapters/duckdb/engine.ts";
 import { MemoryFile } from "../adapters/duckdb/memory-file.ts";
 import { rowGroupBatches } from "../adapters/duckdb/row-group.ts";
 import { changed } from "../adapters/files/blocks.ts";
-import { CheckedBytes, type OpenFile } from "../adapters/files/file-bytes.ts";
+import { CheckedBytes } from "../adapters/files/file-bytes.ts";
 import { parquetFooter } from "../adapters/files/parquet-footer.ts";
 import { Failure } from "../core/failure/failure.ts";
 import { type PlannedColumn, planColumns } from "../core/formats/parquet/column-plan.ts";
@@ -22,6 +22,7 @@ import { walkPages } from "../core/formats/parquet/walk-pages.ts";
 import type { ReadRange } from "../core/pipeline/row-lane.ts";
 import { StoredRows } from "../core/pipeline/stored-rows.ts";
 import type { FileWork } from "../core/ports/batch-lane.ts";
+import type { OpenFile } from "../core/ports/file-bytes.ts";
 import type { ColumnField } from "../core/types/table-batch.ts";
 
 /** Groups that are larger as they are stored lie on the disk of the temporary folder while they are read. */

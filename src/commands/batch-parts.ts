@@ -16,6 +16,7 @@ import type {
 } from "../core/ports/batch-lane.ts";
 import type { Observer } from "../core/ports/observer.ts";
 import type { BatchConfig } from "./batch-config.ts";
+import { bucketAccess } from "./batch-inputs.ts";
 import type { BatchLaneInit, CutterInit } from "./batch-lane.ts";
 import type { BatchPlan } from "./batch-plan.ts";
 import { parquetParts } from "./parquet-parts.ts";
@@ -52,6 +53,7 @@ export function buildBatch(
     prefix: sink.metadata_prefix,
     ranked,
   };
+  const buckets = bucketAccess(source.s3, process.env);
   const parts = sinkParts(config, table, { instance, shared: false, observer, hook });
   const laneInit = (lane: number): BatchLaneInit => ({
     t: "batch",
@@ -60,10 +62,12 @@ export function buildBatch(
     table,
     sink: parts.lane(),
     engineBytes: engineBytesOf(sink),
+    buckets,
   });
   const cutterInit: CutterInit = {
     t: "cutter",
     options: { pieceBytes: source.piece_bytes, maxRecordBytes: source.max_record_bytes },
+    buckets,
   };
   const runner = new BatchRunner(
     plan.works,

@@ -1,10 +1,11 @@
 /** A Parquet file in the plan of a batch job: its footer says its columns, their types and its row groups. */
-import type { OpenFile } from "../adapters/files/file-bytes.ts";
+
 import type { LocalFile } from "../adapters/files/locate.ts";
 import { parquetFooter } from "../adapters/files/parquet-footer.ts";
 import { Failure } from "../core/failure/failure.ts";
 import { type PlannedColumn, planColumns } from "../core/formats/parquet/column-plan.ts";
 import type { FileLayout } from "../core/ports/batch-lane.ts";
+import type { OpenFile } from "../core/ports/file-bytes.ts";
 
 export interface ParquetPlan {
   readonly layout: FileLayout;

@@ -14,12 +14,15 @@ import { encodingOf, rawHead, type Sample, sampleOf } from "../adapters/files/sa
 import { type Cells, columnNames, sampleRecords, sniffDialect } from "../core/codecs/csv/sniff.ts";
 import { inferType } from "../core/codecs/infer.ts";
 import { inferFields, parseLines } from "../core/codecs/json/infer.ts";
+import { isBucketUrl } from "../core/config/bucket-url.ts";
 import { Failure } from "../core/failure/failure.ts";
 import { bindColumns } from "../core/pipeline/stored-rows.ts";
 import type { Compression, FileLayout, FileWork, TextEncoding } from "../core/ports/batch-lane.ts";
+import type { OpenFile } from "../core/ports/file-bytes.ts";
 import { checkSchema, parseSchemaDocument } from "../core/types/schema-file.ts";
 import { sourceOf, type TableField, type TableSchema } from "../core/types/table-schema.ts";
 import type { BatchConfig } from "./batch-config.ts";
+import type { BatchInputs } from "./batch-inputs.ts";
 import { type ParquetPlan, planParquet } from "./batch-plan-parquet.ts";
 
 export interface BatchPlan {
@@ -42,12 +45,17 @@ interface Opened {
   readonly encoding: TextEncoding;
   readonly head: Uint8Array;
   readonly parquet: ParquetPlan | null;
+  readonly openFile: OpenFile;
 }
 
-export async function planBatch(config: BatchConfig, files: readonly LocalFile[]): Promise<BatchPlan> {
+export async function planBatch(
+  config: BatchConfig,
+  files: readonly LocalFile[],
+  openFile: OpenFile = openLocalFile,
+): Promise<BatchPlan> {
   const { source, sink } = config;
   const opened: Opened[] = [];
-  for (const file of files) opened.push(await open(file, source));
+  for (const file of files) opened.push(await open(file, source, openFile));
   const pinned = pinnedSchema(source.schema, files);
   const layouts: FileLayout[] = [];
   for (const o of opened) layouts.push(await layoutOf(o, source, pinned?.schema ?? null));
@@ -74,11 +82,19 @@ function checkKey(key: readonly string[], { fields }: TableSchema, from: string)
 }
 
 /** Local files behind the inputs; a file that two inputs name is read once. */
-export async function locate(inputs: readonly string[], scratch: Scratch): Promise<LocalFile[]> {
+export async function locate(
+  inputs: readonly string[],
+  scratch: Scratch,
+  buckets: Pick<BatchInputs, "objects">,
+): Promise<LocalFile[]> {
   const seen = new Set<string>();
   const files: LocalFile[] = [];
   for (const input of inputs) {
-    const found = isFetched(input) ? [await scratch.fetch(input, Bun.stdin.stream())] : localFiles(input);
+    const found = isFetched(input)
+      ? [await scratch.fetch(input, Bun.stdin.stream())]
+      : isBucketUrl(input)
+        ? await buckets.objects(input)
+        : localFiles(input);
     for (const f of found) {
       if (seen.has(f.path)) continue;
       seen.add(f.path);
@@ -90,19 +106,31 @@ export async function locate(inputs: readonly string[], scratch: Scratch): Promi
 
 type Source = BatchConfig["source"];
 
-async function open(file: LocalFile, source: Source): Promise<Opened> {
+async function open(file: LocalFile, source: Source, openFile: OpenFile): Promise<Opened> {
   const format = formatOf(file.name, source);
   if (format === "parquet") {
-    const parquet = await planParquet(file, openLocalFile);
-    return { file, format, compression: "none", encoding: "utf-8", head: new Uint8Array(0), parquet };
+    const parquet = await planParquet(file, openFile);
+    return {
+      file,
+      format,
+      compression: "none",
+      encoding: "utf-8",
+      head: new Uint8Array(0),
+      parquet,
+      openFile,
+    };
   }
-  const compression = compressionOf(file.path, source);
-  const head = await rawHead(file.path, compression);
-  return { file, format, compression, head, encoding: encodingOf(head, source), parquet: null };
+  const compression = await compressionOf(file, source, openFile);
+  const head = await rawHead(file, compression, openFile);
+  return { file, format, compression, head, encoding: encodingOf(head, source), parquet: null, openFile };
 }
 
-function sample({ file, compression, encoding }: Opened, layout: FileLayout, bytes: number): Promise<Sample> {
-  return sampleOf({ path: file.path, compression, layout }, encoding, bytes);
+function sample(
+  { file, compression, encoding, openFile }: Opened,
+  layout: FileLayout,
+  bytes: number,
+): Promise<Sample> {
+  return sampleOf({ ...file, compression, layout }, encoding, bytes, openFile);
 }
 
 /** A document that begins with [ is one array; else it is taken for an object a line. */

@@ -1,7 +1,6 @@
 /** `twg batch`: lands a fixed set of files once, and ends when all of them are covered. */
 import { join } from "node:path";
 import { Scratch } from "../adapters/files/fetch.ts";
-import type { LocalFile } from "../adapters/files/locate.ts";
 import { systemClock } from "../adapters/system/clock.ts";
 import { descriptorWrite, QueuedLines } from "../adapters/telemetry/line-writer.ts";
 import { Screen } from "../adapters/telemetry/screen.ts";
@@ -12,6 +11,7 @@ import type { BatchResult } from "../core/pipeline/batch-runner-parts.ts";
 import type { RejectSample } from "../core/ports/batch-lane.ts";
 import { schemaDocument } from "../core/types/schema-file.ts";
 import { type BatchConfig, type BatchOptions, batchConfig } from "./batch-config.ts";
+import { BatchInputs, bucketAccess } from "./batch-inputs.ts";
 import { buildBatch } from "./batch-parts.ts";
 import { type BatchPlan, locate, planBatch } from "./batch-plan.ts";
 import { planText, rejectsPlace } from "./batch-plan-text.ts";
@@ -30,7 +30,9 @@ export async function runBatch(inputs: readonly string[], options: BatchOptions,
   useStateFolder(config);
   const scratch = new Scratch();
   try {
-    return await planned(config, await locate(config.source.paths, scratch), options, cli);
+    const inputs = new BatchInputs(bucketAccess(config.source.s3, cli.environment));
+    const plan = await planBatch(config, await locate(config.source.paths, scratch, inputs), inputs.open);
+    return await planned(config, plan, options, cli);
   } finally {
     scratch.remove();
   }
@@ -38,11 +40,10 @@ export async function runBatch(inputs: readonly string[], options: BatchOptions,
 
 async function planned(
   config: BatchConfig,
-  files: readonly LocalFile[],
+  plan: BatchPlan,
   options: BatchOptions,
   cli: Cli,
 ): Promise<number> {
-  const plan = await planBatch(config, files);
   if (options.printSchema) {
     cli.out(schemaDocument(plan.schema));
     return 0;

@@ -171,6 +171,7 @@ test("a file that two inputs name is read once, in the place of the first", asyn
   const scratch = {
     fetch: () => Promise.reject(new Error("nothing is to be fetched here")),
   } as unknown as Scratch;
-  const files = await locate([b, `${room.path}/twice/*.csv`, a], scratch);
+  const nowhere = { objects: () => Promise.reject(new Error("no bucket is named here")) };
+  const files = await locate([b, `${room.path}/twice/*.csv`, a], scratch, nowhere);
   expect(files.map((f) => f.path)).toEqual([b, a]);
 });

@@ -6,7 +6,7 @@
 import { DuckEngine } from "../../src/adapters/duckdb/engine.ts";
 import { hashRange } from "../../src/adapters/files/blocks.ts";
 import { Cutter } from "../../src/adapters/files/cutter.ts";
-import { type OpenFile, openLocalFile } from "../../src/adapters/files/file-bytes.ts";
+import { openLocalFile } from "../../src/adapters/files/file-bytes.ts";
 import { systemClock } from "../../src/adapters/system/clock.ts";
 import { decoderOf } from "../../src/commands/batch-lane.ts";
 import { ParquetRanges } from "../../src/commands/batch-parquet.ts";
@@ -15,6 +15,7 @@ import { Failure, fromWire } from "../../src/core/failure/failure.ts";
 import { rangesOf } from "../../src/core/pipeline/batch-files.ts";
 import { RowLane } from "../../src/core/pipeline/row-lane.ts";
 import type { FileWork, FromBatchLane, FromCutter } from "../../src/core/ports/batch-lane.ts";
+import type { OpenFile } from "../../src/core/ports/file-bytes.ts";
 import type { TableSink } from "../../src/core/ports/table-sink.ts";
 import { fileStreamKey } from "../../src/core/records/file-stream.ts";
 import type { TableBatch, TableColumn } from "../../src/core/types/table-batch.ts";
@@ -159,6 +160,7 @@ export async function readFiles(
     };
     const cutter = new Cutter(
       { pieceBytes: options.pieceBytes ?? 64 << 10, maxRecordBytes: 1 << 20 },
+      open,
       fromCutter,
     );
     cutter.receive({ t: "credit", buffer: null });

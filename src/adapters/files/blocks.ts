@@ -2,6 +2,7 @@
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { Failure } from "../../core/failure/failure.ts";
 import type { Hashed, HashTask } from "../../core/ports/batch-lane.ts";
+import type { FileBytes } from "../../core/ports/file-bytes.ts";
 import { PART_BYTES } from "../../core/records/file-stream.ts";
 
 /** What is read, hashed and compared at a time. Parts are whole blocks. */
@@ -81,6 +82,24 @@ export function hashRange({ file, path, from, to }: HashTask): Hashed {
   } finally {
     reader.close();
   }
+}
+
+/** The same of a file that is read over a network: a part is under way while the one before is hashed. */
+export async function hashRemote({ file, from, to }: HashTask, bytes: FileBytes): Promise<Hashed> {
+  const parts = new Uint8Array(32 * Math.ceil((to - from) / PART_BYTES));
+  const blocks = new BigUint64Array(Math.ceil((to - from) / BLOCK_BYTES));
+  const part = (at: number) => (at < to ? bytes.read(at, Math.min(at + PART_BYTES, to)) : null);
+  let ahead = part(from);
+  for (let at = from, n = 0; ahead !== null; at += PART_BYTES) {
+    const content = await ahead;
+    ahead = part(at + PART_BYTES);
+    // It is awaited in the next turn; until then its failure has no other handler.
+    ahead?.catch(() => {});
+    parts.set(new Bun.CryptoHasher("sha256").update(content).digest(), 32 * ((at - from) / PART_BYTES));
+    for (let b = 0; b < content.length; b += BLOCK_BYTES)
+      blocks[n++] = blockCheck(content.subarray(b, b + BLOCK_BYTES));
+  }
+  return { file, from, parts, blocks };
 }
 
 export function changed(path: string, how: string): Failure {

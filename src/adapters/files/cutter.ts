@@ -7,6 +7,7 @@ import { scanRecords } from "../../core/codecs/csv/records.ts";
 import { scanLines } from "../../core/codecs/json/lines.ts";
 import { asFailure, Failure, toWire } from "../../core/failure/failure.ts";
 import type { FileWork, FromCutter, PieceMessage, ToCutter } from "../../core/ports/batch-lane.ts";
+import type { OpenFile } from "../../core/ports/file-bytes.ts";
 import { textOf } from "./decode-stream.ts";
 
 export interface CutterOptions {
@@ -25,14 +26,20 @@ type Scanner = (bytes: Uint8Array, from: number, to: number, last: boolean) => S
 
 export class Cutter {
   readonly #o: CutterOptions;
+  readonly #open: OpenFile;
   readonly #post: (message: FromCutter, transfer?: ArrayBuffer[]) => void;
   #queue: Promise<void> = Promise.resolve();
   #credits = 0;
   #buffers: ArrayBuffer[] = [];
   #wake: (() => void) | null = null;
 
-  constructor(options: CutterOptions, post: (message: FromCutter, transfer?: ArrayBuffer[]) => void) {
+  constructor(
+    options: CutterOptions,
+    open: OpenFile,
+    post: (message: FromCutter, transfer?: ArrayBuffer[]) => void,
+  ) {
     this.#o = options;
+    this.#open = open;
     this.#post = post;
   }
 
@@ -46,7 +53,7 @@ export class Cutter {
     }
     const { work, columns } = message;
     this.#queue = this.#queue
-      .then(() => new FileCut(work, scannerOf(work, columns), this.#o, this).run())
+      .then(() => new FileCut(work, scannerOf(work, columns), this.#o, this).run(this.#open))
       .catch((e) => this.#post({ t: "dead", failure: toWire(asFailure(e)) }));
   }
 
@@ -100,9 +107,9 @@ class FileCut {
     this.#headerLeft = work.layout.format === "csv" && work.layout.header;
   }
 
-  async run(): Promise<void> {
+  async run(open: OpenFile): Promise<void> {
     this.#bytes = await this.#out.buffer(this.#room());
-    for await (const chunk of textOf(this.#work, (c) => this.#checks.push(c))) {
+    for await (const chunk of textOf(this.#work, (c) => this.#checks.push(c), open)) {
       for (let at = 0; at < chunk.length; ) {
         const n = Math.min(chunk.length - at, this.#o.pieceBytes - (this.#held % this.#o.pieceBytes));
         this.#push(chunk.subarray(at, at + n));

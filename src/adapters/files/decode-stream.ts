@@ -3,6 +3,7 @@ import { Readable } from "node:stream";
 import { createGunzip, createZstdDecompress } from "node:zlib";
 import { Failure } from "../../core/failure/failure.ts";
 import type { Compression, FileWork, TextEncoding } from "../../core/ports/batch-lane.ts";
+import type { FileBytes, FilePlace, OpenFile } from "../../core/ports/file-bytes.ts";
 import { BLOCK_BYTES, BlockReader, blockCheck } from "./blocks.ts";
 import { unwrapArray } from "./unwrap-array.ts";
 
@@ -25,9 +26,39 @@ function* checkedBlocks(path: string, check: (block: bigint) => void, reuse = fa
   }
 }
 
+/** Blocks that are read at once over a network. */
+const AHEAD_BYTES = 4 * BLOCK_BYTES;
+
+/** The same over a network: some blocks are under way while those before are used. */
+async function* remoteBlocks(bytes: FileBytes, check: (block: bigint) => void): AsyncGenerator<Uint8Array> {
+  const { size } = bytes;
+  const some = (at: number) => (at < size ? bytes.read(at, Math.min(at + AHEAD_BYTES, size)) : null);
+  let ahead = some(0);
+  for (let at = 0; ahead !== null; at += AHEAD_BYTES) {
+    const content = await ahead;
+    ahead = some(at + AHEAD_BYTES);
+    // It is awaited in the next turn; until then its failure has no other handler.
+    ahead?.catch(() => {});
+    for (let b = 0; b < content.length; b += BLOCK_BYTES) {
+      const block = content.subarray(b, b + BLOCK_BYTES);
+      check(blockCheck(block));
+      yield block;
+    }
+  }
+}
+
+function blocksOf(
+  place: FilePlace,
+  open: OpenFile,
+  check: (block: bigint) => void,
+  reuse: boolean,
+): Iterable<Uint8Array> | AsyncIterable<Uint8Array> {
+  return place.revision === null ? checkedBlocks(place.path, check, reuse) : remoteBlocks(open(place), check);
+}
+
 /** Chunks of decompressed bytes. Members and frames that follow one another are one file, as gzip and zstd say. */
 async function* decompressed(
-  blocks: Iterable<Uint8Array>,
+  blocks: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
   compression: Compression,
   path: string,
 ): AsyncGenerator<Uint8Array> {
@@ -56,23 +87,28 @@ async function* decompressed(
 }
 
 /** The text of a whole file as the cutter wants it: lines of records. */
-export function textOf(work: TextWork, check: (block: bigint) => void): AsyncIterable<Uint8Array> {
+export function textOf(
+  work: TextWork,
+  check: (block: bigint) => void,
+  open: OpenFile,
+): AsyncIterable<Uint8Array> {
   const { path, compression, encoding, layout } = work;
-  const blocks = checkedBlocks(path, check, compression === "none");
+  const blocks = blocksOf(work, open, check, compression === "none");
   const text = asUtf8(decompressed(blocks, compression, path), encoding, path);
   return layout.format === "ndjson" && layout.array ? unwrapArray(text, path) : text;
 }
 
 /** The decompressed bytes of a file, in whatever encoding. */
-export function bytesOf(path: string, compression: Compression): AsyncIterable<Uint8Array> {
-  return decompressed(
-    checkedBlocks(path, () => {}),
-    compression,
-    path,
-  );
+export function bytesOf(
+  place: FilePlace,
+  compression: Compression,
+  open: OpenFile,
+): AsyncIterable<Uint8Array> {
+  const blocks = blocksOf(place, open, () => {}, false);
+  return decompressed(blocks, compression, place.path);
 }
 
-type TextWork = Pick<FileWork, "path" | "compression" | "encoding" | "layout">;
+type TextWork = FilePlace & Pick<FileWork, "compression" | "encoding" | "layout">;
 
 const UTF8 = new TextEncoder();
 

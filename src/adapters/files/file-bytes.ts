@@ -1,20 +1,6 @@
-/** Bytes of one file wherever it lies, and the same bytes held against the checks that were taken when it was hashed. */
+/** A file of this machine, and the bytes of any held against the checks that were taken when it was hashed. */
+import type { FileBytes, FilePlace } from "../../core/ports/file-bytes.ts";
 import { BLOCK_BYTES, BlockReader, blockCheck, changed } from "./blocks.ts";
-
-export interface FileBytes {
-  readonly size: number;
-  /** [from, to), which lies within the file; throws files.changed where the file does not have them any more. */
-  read(from: number, to: number): Promise<Uint8Array>;
-  close(): void;
-}
-
-/** Where a file lies: a path of this machine, or an address with the revision under which it was found. */
-export interface FilePlace {
-  readonly path: string;
-  readonly revision: string | null;
-}
-
-export type OpenFile = (place: FilePlace) => FileBytes;
 
 export function openLocalFile({ path }: FilePlace): FileBytes {
   const reader = new BlockReader(path);

@@ -1,8 +1,9 @@
 /** From what the user names to files: globs and folders are opened out, names decide the format, first bytes the compression. */
-import { closeSync, fstatSync, openSync, readdirSync, readSync, statSync } from "node:fs";
+import { closeSync, fstatSync, openSync, readdirSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { Failure } from "../../core/failure/failure.ts";
 import type { Compression } from "../../core/ports/batch-lane.ts";
+import type { FilePlace, OpenFile } from "../../core/ports/file-bytes.ts";
 import { unreadable } from "./blocks.ts";
 import type { FilesOptions } from "./spec.ts";
 
@@ -22,11 +23,6 @@ const GLOB = /[*?[{]/;
 
 /** Local files behind one input, in the order of their names. */
 export function localFiles(input: string): LocalFile[] {
-  if (input.startsWith("s3://"))
-    throw new Failure("config.not_in_this_version", "s3:// inputs cannot be read in this version", {
-      at: input,
-      hint: "Copy it to a file of this machine first",
-    });
   const plain = statOf(input);
   if (plain?.isDirectory()) return inFolder(input);
   if (plain !== null) return [fileAt(input, input)];
@@ -126,23 +122,14 @@ export function formatOf(name: string, options: Pick<FilesOptions, "format">): F
 const GZIP = [0x1f, 0x8b];
 const ZSTD = [0x28, 0xb5, 0x2f, 0xfd];
 
-export function compressionOf(path: string, options: Pick<FilesOptions, "compression">): Compression {
+export async function compressionOf(
+  place: FilePlace,
+  options: Pick<FilesOptions, "compression">,
+  open: OpenFile,
+): Promise<Compression> {
   if (options.compression !== "auto") return options.compression;
-  const head = headOf(path, 4);
+  const file = open(place);
+  const head = await file.read(0, Math.min(4, file.size)).finally(() => file.close());
   if (GZIP.every((b, i) => head[i] === b)) return "gzip";
   return ZSTD.every((b, i) => head[i] === b) ? "zstd" : "none";
-}
-
-function headOf(path: string, bytes: number): Uint8Array {
-  try {
-    const fd = openSync(path, "r");
-    try {
-      const head = new Uint8Array(bytes);
-      return head.subarray(0, readSync(fd, head, 0, bytes, 0));
-    } finally {
-      closeSync(fd);
-    }
-  } catch (e) {
-    throw unreadable(e, path);
-  }
 }

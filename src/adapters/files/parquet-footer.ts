@@ -5,7 +5,7 @@ import {
   readFooter,
   unsupported,
 } from "../../core/formats/parquet/read-footer.ts";
-import type { FileBytes } from "./file-bytes.ts";
+import type { FileBytes } from "../../core/ports/file-bytes.ts";
 
 /** Larger ones are not read into memory. */
 const MAX_FOOTER_BYTES = 256 * 1024 * 1024;

@@ -1,5 +1,6 @@
 /** The begin of a file as text: enough to see its dialect and to infer a schema. */
 import type { Compression, FileWork, TextEncoding } from "../../core/ports/batch-lane.ts";
+import type { FilePlace, OpenFile } from "../../core/ports/file-bytes.ts";
 import { bytesOf, textOf } from "./decode-stream.ts";
 import type { FilesOptions } from "./spec.ts";
 
@@ -10,11 +11,15 @@ export interface Sample {
   readonly whole: boolean;
 }
 
-type Work = Pick<FileWork, "path" | "compression" | "layout">;
+type Work = FilePlace & Pick<FileWork, "compression" | "layout">;
 
 /** The first bytes of a file as they are, decompressed. */
-export async function rawHead(path: string, compression: Compression): Promise<Uint8Array> {
-  for await (const chunk of bytesOf(path, compression)) return chunk;
+export async function rawHead(
+  place: FilePlace,
+  compression: Compression,
+  open: OpenFile,
+): Promise<Uint8Array> {
+  for await (const chunk of bytesOf(place, compression, open)) return chunk;
   return new Uint8Array(0);
 }
 
@@ -25,11 +30,16 @@ export function encodingOf(head: Uint8Array, options: Pick<FilesOptions, "encodi
   return head[0] === 0xfe && head[1] === 0xff ? "utf-16be" : "utf-8";
 }
 
-export async function sampleOf(work: Work, encoding: TextEncoding, most: number): Promise<Sample> {
+export async function sampleOf(
+  work: Work,
+  encoding: TextEncoding,
+  most: number,
+  open: OpenFile,
+): Promise<Sample> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   try {
-    for await (const chunk of textOf({ ...work, encoding }, () => {})) {
+    for await (const chunk of textOf({ ...work, encoding }, () => {}, open)) {
       chunks.push(chunk.slice());
       length += chunk.length;
       if (length >= most) return { bytes: Buffer.concat(chunks).subarray(0, most), whole: false };

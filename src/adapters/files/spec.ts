@@ -48,7 +48,7 @@ export const filesSourceSpec = z.strictObject({
     .min(1)
     .max(10_000)
     .describe(
-      "Files in the order they are read: paths, globs (*, **, ?, [..], {..}), http:// and https:// addresses, or - for standard input. A folder stands for the files in it.",
+      "Files in the order they are read: paths, globs (*, **, ?, [..], {..}), both of this machine or behind s3://bucket/, http:// and https:// addresses, or - for standard input. A folder stands for the files in it.",
     )
     .meta({ examples: [["in/*.csv.gz"]] }),
   format: z

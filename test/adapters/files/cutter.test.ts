@@ -10,6 +10,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { BLOCK_BYTES, blockCheck } from "../../../src/adapters/files/blocks.ts";
 import { Cutter } from "../../../src/adapters/files/cutter.ts";
+import { openLocalFile } from "../../../src/adapters/files/file-bytes.ts";
 import { RFC_4180 } from "../../../src/core/codecs/csv/dialect.ts";
 import type { FileLayout, FileWork, FromCutter } from "../../../src/core/ports/batch-lane.ts";
 
@@ -63,7 +64,7 @@ class Bench {
 
   constructor(works: readonly FileWork[], pieceBytes: number, maxRecordBytes = 1 << 20, giveBack = true) {
     this.#wanted = works.length;
-    this.cutter = new Cutter({ pieceBytes, maxRecordBytes }, (m, transfer) =>
+    this.cutter = new Cutter({ pieceBytes, maxRecordBytes }, openLocalFile, (m, transfer) =>
       this.#take(m, transfer, giveBack),
     );
     for (const work of works) {

@@ -2,10 +2,12 @@
  * Goal: the begin of a file is seen as UTF-8 text in whatever encoding and compression it is, with the truth of whether
  * that is all of it; a fault further on does not hide what there is. Method: real files, whole, cut off and broken.
  */
+
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { openLocalFile } from "../../../src/adapters/files/file-bytes.ts";
 import { encodingOf, rawHead, sampleOf } from "../../../src/adapters/files/sample.ts";
 import { Failure } from "../../../src/core/failure/failure.ts";
 import type { Compression, TextEncoding } from "../../../src/core/ports/batch-lane.ts";
@@ -31,7 +33,12 @@ async function sample(
   { compression = "none", encoding = "utf-8", array = false, most = 1e6 }: How = {},
 ) {
   const layout = { format: "ndjson", array } as const;
-  const { bytes, whole } = await sampleOf({ path, compression, layout }, encoding, most);
+  const { bytes, whole } = await sampleOf(
+    { path, revision: null, bytes: 0, compression, layout },
+    encoding,
+    most,
+    openLocalFile,
+  );
   return { text: new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes), whole };
 }
 
@@ -107,8 +114,12 @@ test("an array of objects is a line each", async () => {
 test("the raw head decides the encoding, unless it is declared", async () => {
   const auto = { encoding: "auto" } as const;
   const le = Buffer.from("\ufeffa", "utf16le");
-  expect(await rawHead(put("h1", Bun.gzipSync(le)), "gzip")).toEqual(le);
-  expect(await rawHead(put("h2", ""), "none")).toHaveLength(0);
+  expect(
+    await rawHead({ path: put("h1", Bun.gzipSync(le)), revision: null, bytes: 0 }, "gzip", openLocalFile),
+  ).toEqual(le);
+  expect(
+    await rawHead({ path: put("h2", ""), revision: null, bytes: 0 }, "none", openLocalFile),
+  ).toHaveLength(0);
   expect(encodingOf(le, auto)).toBe("utf-16le");
   expect(encodingOf(Buffer.from(le).swap16(), auto)).toBe("utf-16be");
   expect(encodingOf(new TextEncoder().encode("\ufeffa"), auto)).toBe("utf-8");
