@@ -4,7 +4,7 @@
  */
 
 import { DuckEngine } from "../../src/adapters/duckdb/engine.ts";
-import { hashRange } from "../../src/adapters/files/blocks.ts";
+import { hashRange, hashRemote } from "../../src/adapters/files/blocks.ts";
 import { Cutter } from "../../src/adapters/files/cutter.ts";
 import { openLocalFile } from "../../src/adapters/files/file-bytes.ts";
 import { systemClock } from "../../src/adapters/system/clock.ts";
@@ -165,8 +165,7 @@ export async function readFiles(
     );
     cutter.receive({ t: "credit", buffer: null });
     cutter.receive({ t: "credit", buffer: null });
-    for (const work of plan.works) {
-      begin(lane, work);
+    const given = (work: FileWork): void => {
       const ranges = rangesOf(work);
       if (ranges === null)
         cutter.receive({
@@ -179,14 +178,21 @@ export async function readFiles(
         lane.receive({ t: "range", range });
       }
       if (ranges !== null) done();
-    }
+    };
+    void (async () => {
+      for (const work of plan.works) {
+        await begin(lane, work, open);
+        given(work);
+      }
+    })().catch(reject);
   });
   return out;
 }
 
-function begin(lane: RowLane, work: FileWork): void {
+async function begin(lane: RowLane, work: FileWork, open: OpenFile): Promise<void> {
   const { file, path, revision, bytes } = work;
-  const { blocks } = hashRange({ file, path, revision, from: 0, to: bytes });
+  const task = { file, path, revision, from: 0, to: bytes };
+  const { blocks } = revision === null ? hashRange(task) : await hashRemote(task, open(work));
   const sha256 = "00".repeat(32);
   const stream = fileStreamKey({ sha256, bytes });
   lane.receive({

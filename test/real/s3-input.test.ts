@@ -41,8 +41,8 @@ function configOf(
   const table = (name: string) => `[${name}]
 endpoint = ${JSON.stringify(server.endpoint)}
 style = "path"
-access_key_id = { env = "KEY" }
-secret_access_key = { env = "SECRET" }
+access_key_id = { secret = "key" }
+secret_access_key = { secret = "word" }
 `;
   const path = join(folder, "job.toml");
   writeFileSync(
@@ -72,7 +72,7 @@ for (const [name, server] of EACH_SERVER) {
     test.skip(`input from ${name}`, () => {});
     continue;
   }
-  const secrets = { KEY: server.accessKey, SECRET: server.secretKey };
+  const secrets = { TWG_SECRET_KEY: server.accessKey, TWG_SECRET_WORD: server.secretKey };
 
   test(`${name}: objects of every format land once, through kills, and not again`, async () => {
     const prefix = freshPrefix();
