@@ -13,7 +13,7 @@ const every = Number(stride);
 let refused = 0;
 for (let n = Number(from); n < last; n++) {
   try {
-    if (target.run(n)) refused++;
+    if (await target.run(n)) refused++;
   } catch (e) {
     say({ bad: n, why: e instanceof Error ? `${e.name}: ${e.message}` : String(e) });
   }

@@ -3,6 +3,7 @@ import { fuzzProtocol } from "../../test/hostile/protocol-target.ts";
 import { bytesTarget } from "./bytes-target.ts";
 import { canaryTarget } from "./canary-target.ts";
 import { compressionTarget } from "./compression-target.ts";
+import { parquetTarget } from "./parquet-target.ts";
 import { recordsTarget } from "./records-target.ts";
 import { scanTarget } from "./scan-target.ts";
 import type { FuzzTarget } from "./target.ts";
@@ -12,6 +13,7 @@ export const TARGETS: readonly FuzzTarget[] = [
   compressionTarget,
   bytesTarget,
   scanTarget,
+  parquetTarget,
   { name: "protocol", run: fuzzProtocol },
 ];
 

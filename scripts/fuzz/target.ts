@@ -2,5 +2,5 @@
 export interface FuzzTarget {
   readonly name: string;
   /** Runs case `n`. Returns whether the input was refused with an allowed Failure; throws what must not happen. */
-  run(n: number): boolean;
+  run(n: number): boolean | Promise<boolean>;
 }
