@@ -64,7 +64,11 @@ async function run(n: number): Promise<boolean> {
     const { layout, columns } = await planParquet(place, open);
     const work: FileWork = { ...place, file: 0, compression: "none", encoding: "utf-8", layout };
     const schema = { fields: columns.map((c) => c.field) };
-    const table = new RowTable({ schema, metadata: "none", prefix: "_twg_", ranked: false }, () => {});
+    const table = new RowTable(
+      { schema, metadata: "none", prefix: "_twg_", pipeline: "", ranked: false },
+      () => 0,
+      () => {},
+    );
     const checks = BigUint64Array.from({ length: Math.ceil(bytes.length / BLOCK_BYTES) }, (_, i) =>
       blockCheck(bytes.subarray(i * BLOCK_BYTES, (i + 1) * BLOCK_BYTES)),
     );

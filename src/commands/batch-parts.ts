@@ -51,6 +51,7 @@ export function buildBatch(
     schema: plan.schema,
     metadata: source.metadata,
     prefix: sink.metadata_prefix,
+    pipeline: config.pipeline.name,
     ranked,
   };
   const buckets = bucketAccess(source.s3, process.env);

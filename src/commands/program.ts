@@ -161,6 +161,7 @@ function addBatch(program: Command, cli: Cli, finish: Finish): void {
       new Option("--metadata <choice>", "columns that say where a row came from").choices([
         "none",
         "locator",
+        "all",
       ]),
     )
     .addOption(new Option("--lanes <n>", "worker threads").argParser(wholeNumberOf("--lanes")))

@@ -131,7 +131,7 @@ export async function readFiles(
     const lane: RowLane = new RowLane(
       {
         lane: 0,
-        table: { schema: plan.schema, metadata: "locator", prefix: "_twg_", ranked: false },
+        table: { schema: plan.schema, metadata: "locator", prefix: "_twg_", pipeline: "p", ranked: false },
         groupBytes: options.groupBytes ?? 1 << 20,
         rollBytes: 1 << 30,
         refusing: false,

@@ -91,10 +91,10 @@ export const filesSourceSpec = z.strictObject({
     )
     .meta({ unit: "rows", why: "A bad row is a question for a person until somebody says otherwise." }),
   metadata: z
-    .enum(["none", "locator"])
+    .enum(["none", "locator", "all"])
     .default("locator")
     .describe(
-      "Columns that say where a row came from: source_topic (file), source_message_id (its digest) and source_offset (row), after the prefix.",
+      "Columns that say where a row came from: source_topic (file), source_message_id (its digest) and source_offset (row), after the prefix. all: every metadata column that a decoded table has, those that files lack null.",
     )
     .meta({ why: "So that every row can be found in its file." }),
   piece_bytes: byteSize({ min: 64 * KIB, max: 256 * MIB })

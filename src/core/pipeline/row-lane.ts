@@ -99,7 +99,11 @@ export class RowLane {
   constructor(options: RowLaneOptions, parts: RowLaneParts) {
     this.#o = options;
     this.#p = parts;
-    this.#table = new RowTable(options.table, (r) => this.#reject(r));
+    this.#table = new RowTable(
+      options.table,
+      () => parts.clock.now(),
+      (r) => this.#reject(r),
+    );
   }
 
   receive(message: ToBatchLane): void {

@@ -5,25 +5,16 @@
 import type { Reject, RowTarget } from "../codecs/rows.ts";
 import { Failure } from "../failure/failure.ts";
 import type { TableSpec } from "../ports/batch-lane.ts";
-import { BytesBuilder, builderOf, type ColumnBuilder, FixedBuilder } from "../types/column-builder.ts";
-import type { ColumnField, ColumnType, TableBatch } from "../types/table-batch.ts";
+import { builderOf, type ColumnBuilder } from "../types/column-builder.ts";
+import type { ColumnField, TableBatch } from "../types/table-batch.ts";
 import type { TableSchema } from "../types/table-schema.ts";
-
-const INT64: ColumnType = { id: "int", bits: 64, signed: true };
-const INT32: ColumnType = { id: "int", bits: 32, signed: true };
-const TWO32 = 0x1_0000_0000;
-
-interface Origin {
-  readonly rank: number;
-  readonly name: Uint8Array;
-  readonly digest: Uint8Array;
-}
+import { type FileOrigin, originFields, RowOrigins } from "./row-origins.ts";
 
 export class RowTable implements RowTarget {
   readonly schema: TableSchema;
   readonly columns: readonly ColumnBuilder[];
   readonly #fields: readonly ColumnField[];
-  readonly #locator: Locator | null;
+  readonly #locator: RowOrigins | null;
   readonly #onReject: (reject: Reject) => void;
   /** Which rows of the file the rows are: number of rows, first of them in the file. */
   #runs: { readonly rows: number; readonly firstRow: number }[] = [];
@@ -31,22 +22,19 @@ export class RowTable implements RowTarget {
   #run = 0;
   #runStart = 0;
 
-  constructor(spec: TableSpec, onReject: (reject: Reject) => void) {
-    const { schema, metadata, ranked } = spec;
+  /** `now`: milliseconds since 1970. */
+  constructor(spec: TableSpec, now: () => number, onReject: (reject: Reject) => void) {
+    const { schema, metadata } = spec;
     this.schema = schema;
     this.columns = schema.fields.map((f) => builderOf(f.type));
-    this.#locator = metadata === "none" ? null : new Locator(ranked);
+    this.#locator = metadata === "none" ? null : new RowOrigins(spec, now);
     this.#fields = tableFields(spec);
     this.#onReject = onReject;
   }
 
   /** Rows that come belong to this file. */
-  begin(origin: { readonly name: string; readonly sha256: string; readonly rank: number | null }): void {
-    this.#locator?.begin({
-      rank: origin.rank ?? 0,
-      name: new TextEncoder().encode(origin.name),
-      digest: Uint8Array.from(origin.sha256.match(/../g) ?? [], (h) => Number.parseInt(h, 16)),
-    });
+  begin(origin: FileOrigin): void {
+    this.#locator?.begin(origin);
   }
 
   addRun(firstRow: number, rows: number): void {
@@ -97,89 +85,9 @@ export class RowTable implements RowTarget {
 
 /** The columns of every batch: the schema's, then those of the locator. */
 export function tableFields({ schema, metadata, prefix, ranked }: TableSpec): readonly ColumnField[] {
-  return [...schema.fields.map(plainField), ...(metadata === "none" ? [] : locatorFields(prefix, ranked))];
-}
-
-function locatorFields(prefix: string, ranked: boolean): readonly ColumnField[] {
-  const field = (name: string, type: ColumnType): ColumnField => ({
-    name: `${prefix}source_${name}`,
-    type,
-    nullable: false,
-  });
-  return [
-    field("topic", { id: "utf8" }),
-    field("message_id", { id: "binary" }),
-    field("offset", INT64),
-    ...(ranked ? [field("incarnation", INT32)] : []),
-  ];
+  return [...schema.fields.map(plainField), ...originFields({ metadata, prefix, ranked })];
 }
 
 function plainField({ name, type, nullable }: ColumnField): ColumnField {
   return { name, type, nullable };
-}
-
-/** File name, digest of the file, number of the row. */
-class Locator {
-  readonly #name = new BytesBuilder({ id: "utf8" });
-  readonly #digest = new BytesBuilder({ id: "binary" });
-  readonly #row = new FixedBuilder(INT64);
-  readonly #rank: FixedBuilder | null;
-  #origin: Origin | null = null;
-
-  constructor(ranked: boolean) {
-    this.#rank = ranked ? new FixedBuilder(INT32) : null;
-  }
-
-  get bytes(): number {
-    return this.#name.bytes + this.#digest.bytes + this.#row.bytes + (this.#rank?.bytes ?? 0);
-  }
-
-  begin(origin: Origin): void {
-    this.#origin = origin;
-  }
-
-  add(firstRow: number, rows: number): void {
-    fill(this.#name, this.#origin!.name, rows);
-    fill(this.#digest, this.#origin!.digest, rows);
-    const b = this.#row;
-    b.reserve(rows);
-    for (let i = 0, at = 2 * b.rows; i < rows; i++, at += 2) {
-      const n = firstRow + i;
-      b.i32[at] = n % TWO32;
-      b.i32[at + 1] = Math.floor(n / TWO32);
-    }
-    b.rows += rows;
-    if (this.#rank === null) return;
-    this.#rank.reserve(rows);
-    this.#rank.i32.fill(this.#origin!.rank, this.#rank.rows, this.#rank.rows + rows);
-    this.#rank.rows += rows;
-  }
-
-  finish() {
-    const rank = this.#rank === null ? [] : [this.#rank.finish()];
-    return [this.#name.finish(), this.#digest.finish(), this.#row.finish(), ...rank];
-  }
-
-  reset(): void {
-    this.#name.reset();
-    this.#digest.reset();
-    this.#row.reset();
-    this.#rank?.reset();
-  }
-}
-
-/** `rows` times the same value: doubled by copies within the buffer. */
-function fill(b: BytesBuilder, value: Uint8Array, rows: number): void {
-  b.reserve(rows);
-  b.reserveBytes(rows * value.length);
-  const start = b.bytes;
-  const end = start + rows * value.length;
-  if (rows > 0) b.data.set(value, start);
-  for (let done = start + value.length; done < end; ) {
-    const n = Math.min(done - start, end - done);
-    b.data.copyWithin(done, start, start + n);
-    done += n;
-  }
-  for (let r = 1, at = start + value.length; r <= rows; r++, at += value.length) b.offsets[b.rows + r] = at;
-  b.rows += rows;
 }

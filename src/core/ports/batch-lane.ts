@@ -165,6 +165,8 @@ export type CutterPort = ThreadPort<ToCutter, FromCutter>;
 export interface TableSpec {
   readonly schema: TableSchema;
   readonly metadata: "none" | "locator" | "all";
+  /** Name of the pipeline. */
+  readonly pipeline: string;
   readonly prefix: string;
   /** With a column that orders files: the later one wins. */
   readonly ranked: boolean;

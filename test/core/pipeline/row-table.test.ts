@@ -2,16 +2,26 @@
 import { expect, test } from "bun:test";
 import { RowTable, tableFields } from "../../../src/core/pipeline/row-table.ts";
 import type { TableSpec } from "../../../src/core/ports/batch-lane.ts";
+import { METADATA_COLUMNS } from "../../../src/core/records/metadata-columns.ts";
+import { fillRecordIds, recordIdBase } from "../../../src/core/records/record-id.ts";
+import { plainOf } from "../../commands/read-files.ts";
 
 const SPEC: TableSpec = {
   schema: { fields: [{ name: "a", type: { id: "bool" }, nullable: true }] },
   metadata: "locator",
   prefix: "_m_",
+  pipeline: "orders",
   ranked: true,
 };
 
-function table(runs: readonly (readonly [number, number])[]): RowTable {
-  const t = new RowTable(SPEC, () => {});
+let now = 0;
+
+function table(runs: readonly (readonly [number, number])[], spec = SPEC): RowTable {
+  const t = new RowTable(
+    spec,
+    () => now,
+    () => {},
+  );
   t.begin({ name: "f", sha256: "00ff", rank: 7 });
   for (const [first, rows] of runs) {
     t.columns[0]!.reserve(rows);
@@ -48,4 +58,39 @@ test("the locator's columns are named once, and the rank is the same in every ro
   expect([...new Int32Array(data.slice(0, 12).buffer)]).toEqual([7, 7, 7]);
   expect(tableFields({ ...SPEC, metadata: "none" }).map((f) => f.name)).toEqual(["a"]);
   expect(tableFields({ ...SPEC, ranked: false })).toHaveLength(4);
+});
+
+test("all: the whole list but the value, what files lack null, ids by content and row", () => {
+  now = 1_700_000_000_123;
+  const spec: TableSpec = { ...SPEC, metadata: "all", ranked: false };
+  const t = table([[7, 2]], spec);
+  now += 5;
+  const { fields, columns } = t.batch();
+  const names = METADATA_COLUMNS.map((c) => c.name).filter((n) => n !== "source_value");
+  expect(fields.map((f) => f.name)).toEqual(["a", ...names.map((n) => `_m_${n}`)]);
+  const row = Object.fromEntries(fields.map((f, i) => [f.name.slice(3), plainOf(columns[i]!, 1)]));
+  const id = new Int32Array(4);
+  const base = recordIdBase({ transport: "file", cluster: "", topic: "00ff", incarnation: 0 });
+  fillRecordIds(base, 0, Int32Array.of(8, 0), 0, 1, id, 0);
+  const known = {
+    source_transport: "file",
+    source_topic: "f",
+    source_message_id: "0x00ff",
+    source_offset: "8",
+    record_id: `0x${new Uint8Array(id.buffer).toHex()}`,
+    ingest_ts: "1700000000123",
+    emit_ts: "1700000000128",
+    pipeline: "orders",
+  };
+  expect(row).toMatchObject(known);
+  const { a: _, ...rest } = { a: null, ...row };
+  expect(
+    Object.keys(rest)
+      .filter((k) => rest[k] !== null && k in Object.fromEntries(names.map((n) => [n, 0])))
+      .sort(),
+  ).toEqual(Object.keys(known).sort());
+  for (const f of fields.slice(1))
+    expect([f.name, f.nullable]).toEqual([f.name, !(f.name.slice(3) in known)]);
+  t.clear();
+  expect(t.batch().columns.every((c) => c.length === 0)).toBe(true);
 });
