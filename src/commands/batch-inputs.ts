@@ -20,7 +20,9 @@ type S3Table = BatchConfig["source"]["s3"];
 /** Of `[source.s3]`; without it AWS, or the store that the environment names, by the machine's own credentials. */
 export function bucketAccess(table: S3Table, environment: Cli["environment"]): BucketAccess {
   const named = environment.AWS_ENDPOINT_URL ?? environment.AWS_ENDPOINT_URL_S3;
-  const options = table ?? (named === undefined ? s3Defaults() : { ...s3Defaults(), style: "path" as const });
+  const options =
+    table ??
+    (named === undefined ? s3Defaults() : { ...s3Defaults(), endpoint: named, style: "path" as const });
   const { bucket: _, prefix: __, ...access } = s3Connection({ bucket: "", prefix: "" }, options);
   return access;
 }

@@ -10,6 +10,7 @@ import { systemChance } from "../adapters/system/chance.ts";
 import { systemClock } from "../adapters/system/clock.ts";
 import { isBucketUrl } from "../core/config/bucket-url.ts";
 import type { Checkup } from "../core/ports/doctor.ts";
+import { isBatch } from "./batch-source.ts";
 import type { ResolvedConfig, SinkOf } from "./config-file.ts";
 import { s3Of } from "./object-stores.ts";
 import { postgresClientParts, preparedOf } from "./postgres-parts.ts";
@@ -27,6 +28,7 @@ export function sinkCheckup(config: ResolvedConfig, instance: string): Checkup |
           prefix: sink.metadata_prefix,
           upsert: sink.mode === "upsert",
           stateSchema: sink.state_schema,
+          raw: !isBatch(config),
         },
         postgresClientParts,
       );

@@ -13,6 +13,8 @@ import { isBucketUrl } from "../core/config/bucket-url.ts";
 import type { RefStatus } from "../core/config/resolve.ts";
 import { defaultLanes } from "../core/config/sections.ts";
 import { type Checkup, type Finding, failed, ok, skipped, type Verdict } from "../core/ports/doctor.ts";
+import type { BatchConfig } from "./batch-config.ts";
+import { isBatch } from "./batch-source.ts";
 import { type Cli, outJson } from "./cli.ts";
 import {
   askSecrets,
@@ -21,6 +23,7 @@ import {
   type ResolvedConfig,
   resolveSecrets,
 } from "./config-file.ts";
+import { filesCheckup } from "./doctor-files.ts";
 import { runCheckups } from "./doctor-run.ts";
 import { sinkCheckup } from "./doctor-sinks.ts";
 import { useStateFolder } from "./state-folder.ts";
@@ -47,7 +50,7 @@ export async function runDoctor(options: DoctorOptions, cli: Cli): Promise<numbe
   const secrets = (await askSecrets(config, cli.environment)).map((a) => secretFinding(a.status));
   const absent = secrets.some((s) => s.verdict === "failed");
   const checkups = [hostOf(config), nativeCheckup()];
-  if (!absent) checkups.push(...remote(await resolveSecrets(config, cli.environment)));
+  if (!absent) checkups.push(...remote(await resolveSecrets(config, cli.environment), cli.environment));
   const findings = [...secrets, ...(await runCheckups(checkups, systemClock, options.timeout))];
   if (absent)
     findings.push(skipped("connections", "source and sinks", "they need the secrets that are missing"));
@@ -78,13 +81,15 @@ function hostOf({ pipeline, sink }: PipelineConfig): Checkup {
   });
 }
 
-function remote(config: ResolvedConfig): Checkup[] {
-  const source = kafkaCheckup(kafkaSettings(config.source, VERSION), {
-    net: createNet(systemClock),
-    clock: systemClock,
-    chance: systemChance,
-    crypto: systemSaslCrypto,
-  });
+function remote(config: ResolvedConfig, environment: Cli["environment"]): Checkup[] {
+  const source = isBatch(config)
+    ? filesCheckup(config as unknown as BatchConfig, environment)
+    : kafkaCheckup(kafkaSettings(config.source, VERSION), {
+        net: createNet(systemClock),
+        clock: systemClock,
+        chance: systemChance,
+        crypto: systemSaslCrypto,
+      });
   const sink = sinkCheckup(config, `doctor-${randomBytes(8).toString("hex")}`);
   return sink === null ? [source] : [source, sink];
 }

@@ -3,7 +3,7 @@
  * that a start would make or compare. Leaves nothing.
  */
 import { asFailure } from "../../core/failure/failure.ts";
-import { type Checkup, clockSkew, failedBy, ok, warning } from "../../core/ports/doctor.ts";
+import { type Checkup, clockSkew, failedBy, ok, skipped, warning } from "../../core/ports/doctor.ts";
 import { type ClientParts, PgConnection } from "./client.ts";
 import type { Prepared } from "./prepare.ts";
 import type { PostgresSettings } from "./settings.ts";
@@ -20,6 +20,8 @@ export interface PostgresCheckupOptions extends Prepared {
   readonly prefix: string;
   readonly upsert: boolean;
   readonly stateSchema: string;
+  /** Records as received land in the table. Columns of files are looked at by the job, which knows them. */
+  readonly raw: boolean;
 }
 
 export function postgresCheckup(o: PostgresCheckupOptions, parts: ClientParts): Checkup {
@@ -59,6 +61,12 @@ export function postgresCheckup(o: PostgresCheckupOptions, parts: ClientParts): 
         await attempt("postgres.state", `schema ${o.stateSchema}`, () => tryState(connection, o.stateSchema));
         // An error ended the transaction: the table is tried in one of its own.
         await connection.script(`ROLLBACK; BEGIN; SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`);
+        if (!o.raw) {
+          report(
+            skipped("postgres.table", shownTable(o.table), "the job looks at it, when it knows its columns"),
+          );
+          return;
+        }
         await attempt("postgres.table", shownTable(o.table), async () => {
           const { rejects, prefix, upsert, create } = o;
           if (rejects !== null) await prepareTable(connection, rejects, REJECT_COLUMNS, create);

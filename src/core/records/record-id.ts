@@ -21,7 +21,7 @@ export type RecordIdBase = Int32Array;
 
 /** What all records of one topic incarnation share. Once per topic, not per record. */
 export function recordIdBase(
-  stream: Pick<StreamId, "transport" | "cluster" | "topic" | "incarnation">,
+  stream: Pick<StreamId, "cluster" | "topic" | "incarnation"> & { readonly transport: string },
 ): RecordIdBase {
   const parts = [DOMAIN, stream.transport, stream.cluster, stream.topic, String(stream.incarnation)].map(
     (s) => UTF8.encode(s),

@@ -21,6 +21,7 @@ describe.skipIf(POSTGRES === null)("doctor", () => {
       rejects: null,
       upsert: false,
       stateSchema: "twg",
+      raw: true,
     };
     return runCheckups([postgresCheckup(options, parts)], systemClock, 20_000);
   }
