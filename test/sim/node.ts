@@ -113,6 +113,7 @@ export class SimNode {
       clock,
       chance: chance.fork(),
       crypto: systemSaslCrypto,
+      observer: { emit: (e: TwgEvent) => world.onEvent(this, e) },
     });
     this.runner = new Runner(
       {

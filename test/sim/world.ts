@@ -50,6 +50,17 @@ export function simulate(seed: number, options: SimOptions = {}): Promise<SimRes
 const CUT = new Set(["kafka.truncated", "delivery.position_beyond_log"]);
 const GROUP_KINDS = ["leave", "leave", "partitions", "requests", "coordinator", "disaster"] as const;
 
+/** Too many to be read. */
+const UNTOLD: ReadonlySet<TwgEvent["e"]> = new Set([
+  "bundle.delivered",
+  "bundle.consumed",
+  "stream.watermark",
+  "coverage.healthy",
+  "request.done",
+  "connection.opened",
+  "connection.closed",
+]);
+
 class World {
   readonly #seed: number;
   readonly #o: SimOptions;
@@ -365,8 +376,7 @@ class World {
 
   #onEvent(node: SimNode, event: TwgEvent): void {
     if (this.#o.trace === undefined) return;
-    if (event.e === "bundle.delivered" || event.e === "bundle.consumed" || event.e === "stream.watermark")
-      return;
+    if (UNTOLD.has(event.e)) return;
     this.#say(
       `${node.process.name} ${JSON.stringify(event, (_, v) => (typeof v === "bigint" ? String(v) : v))}`,
     );

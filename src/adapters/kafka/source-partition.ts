@@ -92,11 +92,17 @@ export class Partition implements TopicPartition {
     return first !== undefined && first.from < next ? first.epoch : -1;
   }
 
+  /** Epoch of the record before `next`, -1: unknown. */
+  epochAt(next: bigint): number {
+    return this.#epochs.findLast((e) => e.from < next)?.epoch ?? -1;
+  }
+
   seek(position: bigint, attempt: number): void {
+    // Going back, what lies below is known still; going on, over what was never read, it is not.
+    this.#epochs = position > this.position ? [] : this.#epochs.filter((e) => e.from < position);
     this.position = position;
     this.attempt = attempt;
     this.version++;
-    this.#epochs = [];
     this.heldUntil = 0;
     if (!this.isLeft) this.state = "fetching";
   }

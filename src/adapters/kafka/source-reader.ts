@@ -252,7 +252,7 @@ export class PartitionReader implements FetchWatch {
   /** True while the log may have been cut by a leader that we have not asked yet (KIP-320). */
   #mustCheck(p: Partition, epoch: number): boolean {
     if (epoch <= p.checkedEpoch) return false;
-    if (p.lastEpoch < 0 || p.checkedEpoch < 0) {
+    if (p.lastEpoch < 0 || epoch === p.lastEpoch) {
       p.checkedEpoch = epoch;
       return false;
     }

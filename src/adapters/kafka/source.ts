@@ -20,7 +20,7 @@ import {
   unreachable,
 } from "./source-discovery.ts";
 import { GroupSide, type SharingOptions } from "./source-group.ts";
-import { type GroupPartition, keyOf, type OffsetParts } from "./source-offsets.ts";
+import { type CommittedOffset, type GroupPartition, keyOf, type OffsetParts } from "./source-offsets.ts";
 import { Partition } from "./source-partition.ts";
 import { leaderless, leaderOf, recreated } from "./source-policy.ts";
 import { PartitionReader, type ReaderOptions } from "./source-reader.ts";
@@ -158,6 +158,11 @@ export class KafkaSource implements Source {
     this.#login = settings;
     this.#client.renew({ ...settings });
     return changed;
+  }
+
+  leaderEpochBefore(stream: number, next: bigint): number | null {
+    const epoch = this.#running?.reader.get(stream)?.epochAt(next) ?? -1;
+    return epoch < 0 ? null : epoch;
   }
 
   pause(): void {
@@ -333,10 +338,7 @@ export class KafkaSource implements Source {
       position,
       attempt,
       maxBytes: this.#s.partitionMaxBytes,
-      epoch:
-        start.stale !== true && committed !== null && committed.offset === position
-          ? committed.leaderEpoch
-          : -1,
+      epoch: start.leaderEpoch ?? epochOf(start, committed),
     });
     this.#begun.add(p.name);
     reader.add(p);
@@ -372,4 +374,10 @@ export class KafkaSource implements Source {
     this.pause();
     this.#end?.reject(failure);
   }
+}
+
+/** Of the record before the position, as the commit has it; -1: it says nothing of it. */
+function epochOf({ stale, position }: StreamStart, committed: CommittedOffset | null): number {
+  if (stale === true || committed === null || committed.offset !== position) return -1;
+  return committed.leaderEpoch;
 }

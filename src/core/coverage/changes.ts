@@ -4,7 +4,15 @@
  * them already (a write whose outcome was never known). So each is safe to apply twice.
  */
 import { Failure } from "../failure/failure.ts";
-import type { Authority, IntendResult, Intent, LostRange, Origin, TopicMemory } from "../ports/coverage.ts";
+import type {
+  Authority,
+  IntendResult,
+  Intent,
+  LostRange,
+  Origin,
+  Tip,
+  TopicMemory,
+} from "../ports/coverage.ts";
 import type { Span, StreamKey } from "../records/stream.ts";
 import { normalRanges, overlapsRange, unionRanges } from "./ranges.ts";
 import {
@@ -251,9 +259,18 @@ function coverOne(state: CoverageState, intent: Intent): CoverageState {
   intents.delete(intent.id);
   let next: CoverageState = { ...state, intents, index: [...state.index, entryOf(intent)] };
   for (const span of intent.spans) {
-    next = withStream(next, span.stream, (s) => ({ ...s, covered: unionRanges(s.covered, [span]) }));
+    next = withStream(next, span.stream, (s) => ({
+      ...s,
+      covered: unionRanges(s.covered, [{ from: span.from, next: span.next }]),
+      ...tipAfter(s.tip, span),
+    }));
   }
   return next;
+}
+
+function tipAfter(before: Tip | undefined, { next, leaderEpoch }: Span): { tip?: Tip } {
+  if (leaderEpoch === undefined || (before !== undefined && before.position >= next)) return {};
+  return { tip: { position: next, epoch: leaderEpoch } };
 }
 
 function entryOf(intent: Intent): IndexEntry {

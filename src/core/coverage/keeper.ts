@@ -139,8 +139,9 @@ export class CoverageKeeper implements CoverageStore {
     return streams.map((stream) => {
       const s = this.state.streams.get(stream);
       const lost: Ranges = normalRanges(s?.lost ?? []);
-      const { origin, staleCommit, covered } = s ?? NEW_STREAM;
-      return { stream, authority: byStream.get(stream)!, covered, lost, origin, staleCommit };
+      const { origin, staleCommit, covered, tip } = s ?? NEW_STREAM;
+      const claimed = { stream, authority: byStream.get(stream)!, covered, lost, origin, staleCommit };
+      return tip === undefined ? claimed : { ...claimed, tip };
     });
   }
 

@@ -3,7 +3,7 @@
  * new golden file. Maps are lists of entries, as a topic may have any name, `__proto__` too.
  */
 import { Failure } from "../failure/failure.ts";
-import type { Authority, Intent, LostRange, Range } from "../ports/coverage.ts";
+import type { Authority, Intent, LostRange, Range, Tip } from "../ports/coverage.ts";
 import type { HostId } from "../ports/host-identity.ts";
 import type { Target } from "../ports/object-store.ts";
 import type { Span } from "../records/stream.ts";
@@ -71,13 +71,14 @@ function plain(s: CoverageState): object {
       ...(v.staleCommit === null ? {} : { staleCommit: String(v.staleCommit) }),
       covered: v.covered.map(plainRange),
       lost: v.lost.map((r) => [String(r.from), String(r.next), r.reason]),
+      ...(v.tip === undefined ? {} : { tip: [String(v.tip.position), v.tip.epoch] }),
     })),
     leases: [...s.leases].map(([window, v]) => ({ window, lease: v.lease, owner: v.owner })),
     topics: [...s.topics].map(([topic, v]) => ({ topic, topicId: v.topicId, incarnation: v.incarnation })),
     intents: [...s.intents.values()].map((i) => ({
       id: i.id,
       targets: i.targets.map(({ key, staging, bytes, rows }) => ({ key, staging, bytes, rows })),
-      spans: i.spans.map(plainSpan),
+      spans: i.spans.map((s) => [...plainSpan(s), ...(s.leaderEpoch === undefined ? [] : [s.leaderEpoch])]),
       authorities: i.authorities.map(plainAuthority),
       rows: i.rows,
       bytes: i.bytes,
@@ -246,7 +247,7 @@ function streamOf(at: Place): readonly [string, StreamState] {
   const f = fieldsOf(
     at,
     ["stream", "generation", "groupEpoch", "owner", "origin", "covered", "lost"],
-    ["staleCommit"],
+    ["staleCommit", "tip"],
   );
   const state: StreamState = {
     generation: count(f.generation),
@@ -256,8 +257,14 @@ function streamOf(at: Place): readonly [string, StreamState] {
     staleCommit: f.staleCommit === undefined ? null : int64(f.staleCommit),
     covered: rangesOf(f.covered),
     lost: list(f.lost, lostOf),
+    ...(f.tip === undefined ? {} : { tip: tipOf(f.tip) }),
   };
   return [text(f.stream), state];
+}
+
+function tipOf(at: Place): Tip {
+  const [position, epoch] = items(at, 2, "[position, epoch]") as [Place, Place];
+  return { position: int64(position), epoch: count(epoch) };
 }
 
 function leaseOf(at: Place): readonly [string, { lease: number; owner: string }] {
@@ -271,9 +278,16 @@ function topicOf(at: Place): readonly [string, { topicId: string; incarnation: n
 }
 
 function spanOf(at: Place): Span {
-  const [stream, from, next] = items(at, 3, "[stream, from, next]") as [Place, Place, Place];
+  // The epoch is left out where it is not known, and in what was written before it was there.
+  const parts = Array.isArray(at.value) && at.value.length === 4 ? 4 : 3;
+  const [stream, from, next, epoch] = items(at, parts, "[stream, from, next, epoch?]") as [
+    Place,
+    Place,
+    Place,
+    Place | undefined,
+  ];
   const range = rangeOf({ value: [from.value, next.value], object: at.object, path: at.path });
-  return { stream: text(stream), ...range };
+  return { stream: text(stream), ...range, ...(epoch === undefined ? {} : { leaderEpoch: count(epoch) }) };
 }
 
 /** Spans of one intent; two that overlap would count a record twice. */

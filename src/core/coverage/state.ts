@@ -3,7 +3,7 @@
  * `state-json.ts` reads and writes it. The lists are small: what grows without end (the index of raw files)
  * moves to segments that the state only names.
  */
-import type { Intent, LostRange, TopicMemory } from "../ports/coverage.ts";
+import type { Intent, LostRange, Tip, TopicMemory } from "../ports/coverage.ts";
 import type { HostId } from "../ports/host-identity.ts";
 import type { Span, StreamKey } from "../records/stream.ts";
 import type { Ranges } from "./ranges.ts";
@@ -39,6 +39,8 @@ export interface StreamState {
   readonly staleCommit: bigint | null;
   readonly covered: Ranges;
   readonly lost: readonly Omit<LostRange, "stream">[];
+  /** Highest end of what is covered whose leader epoch is known. */
+  readonly tip?: Tip;
 }
 
 export interface LeaseState {

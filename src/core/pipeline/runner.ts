@@ -308,7 +308,11 @@ export class Runner implements SourceHost, CommitListener {
     this.#p.observer.emit({ e: "set.sealed", sink: this.#o.sink, id, rows, bytes, files, ms, reason });
     const authorities: Authority[] = this.#table.authorities(set.spans);
     this.#underWay.set(id, rows);
-    this.#committer.submit(set, authorities);
+    const spans = this.#table.withEpochs(
+      set.spans,
+      (stream, next) => this.#p.source.leaderEpochBefore?.(stream, next) ?? null,
+    );
+    this.#committer.submit({ ...set, spans }, authorities);
   }
 
   #onBroken(stream: number, before: number, position: bigint, failure: Failure): void {

@@ -172,6 +172,18 @@ export class StreamTable {
     this.#streams[stream] = { ...this.get(stream), laneStream };
   }
 
+  /** Each with the leader epoch that its end was written in, as far as the source knows. */
+  withEpochs(
+    spans: readonly Span[],
+    epochBefore: (stream: number, next: bigint) => number | null,
+  ): readonly Span[] {
+    return spans.map((s) => {
+      const stream = this.#byKey.get(s.stream);
+      const leaderEpoch = stream === undefined ? null : epochBefore(stream, s.next);
+      return leaderEpoch === null ? s : { ...s, leaderEpoch };
+    });
+  }
+
   /** The rights under which a set may be written: one per stream of its spans. */
   authorities(spans: readonly Span[]): Authority[] {
     const keys = new Set(spans.map((s) => s.stream));
@@ -239,7 +251,10 @@ export class StreamTable {
     this.#byKey.set(key, stream);
     this.#tellBegun(laneStream, lane, plan);
     const behind = acknowledged !== null;
-    return { lane, laneStream, start: { id, stream, lane, position, attempt, stale }, behind, again: 0 };
+    const { tip } = claim;
+    const known = tip !== undefined && tip.position === position ? { leaderEpoch: tip.epoch } : {};
+    const start = { id, stream, lane, position, attempt, stale, ...known };
+    return { lane, laneStream, start, behind, again: 0 };
   }
 
   #start(found: FoundStream): "earliest" | "latest" | bigint {

@@ -50,6 +50,14 @@ export interface Claim {
   readonly origin: bigint | null;
   /** A commit that is one of an earlier topic under the name and means nothing; null: none. */
   readonly staleCommit: bigint | null;
+  /** Highest end of what is covered whose leader epoch is known. */
+  readonly tip?: Tip;
+}
+
+/** The record before `position` was written in this leader epoch. */
+export interface Tip {
+  readonly position: bigint;
+  readonly epoch: number;
 }
 
 /** Where a stream was first read: what lies above and is neither covered nor lost has yet to be read. */

@@ -31,6 +31,8 @@ export interface StreamStart {
   readonly attempt: number;
   /** The commit that was found is one of an earlier topic under the name: nothing of it counts. */
   readonly stale?: boolean;
+  /** Leader epoch of the record before `position`, where coverage knows it. */
+  readonly leaderEpoch?: number;
 }
 
 export interface SourceHost {
@@ -91,6 +93,8 @@ export interface Source {
   confirmation(): Promise<number | null>;
   /** Commits to the broker; resolves when the broker has answered. What a failed one carried has to be given again. */
   acknowledge(marks: readonly AckMark[]): Promise<void>;
+  /** Leader epoch of the record before `next`, which was delivered and not acknowledged yet; null: not known. */
+  leaderEpochBefore?(stream: number, next: bigint): number | null;
   /** Stops fetching; what was delivered stays delivered. `run` goes on until `close`. */
   pause(): void;
   close(): Promise<void>;

@@ -35,4 +35,6 @@ export interface Span {
   readonly stream: StreamKey;
   readonly from: bigint;
   readonly next: bigint;
+  /** Of the record before `next`, where the source knows it: whether the log was cut since can be asked by it. */
+  readonly leaderEpoch?: number;
 }

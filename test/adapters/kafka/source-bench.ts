@@ -28,6 +28,8 @@ export interface BenchOptions {
   /** As under [source]; bootstrap is filled in. */
   readonly source?: Record<string, unknown>;
   readonly settings?: Partial<KafkaSourceSettings>;
+  /** Of the record before where a stream begins, as coverage has it. */
+  readonly leaderEpoch?: number;
   /** Where a stream without a commit begins. */
   readonly begin?: "earliest" | "latest";
 }
@@ -79,12 +81,14 @@ export class SourceBench implements SourceHost {
   /** Given up, or about to be: nothing more of them may come. */
   readonly #given = new Set<number>();
   readonly #begin: "earliest" | "latest";
+  readonly #leaderEpoch: number | undefined;
 
   constructor(options: BenchOptions = {}) {
     const chance = new SeededChance(options.seed ?? 1);
     this.time = options.beside?.time ?? new SimTime();
     this.clock = this.time.clock(null);
     this.#begin = options.begin ?? "earliest";
+    this.#leaderEpoch = options.leaderEpoch;
     this.cluster = options.beside?.cluster ?? new FakeCluster({ clock: this.clock, ...options.cluster });
     this.lanes = options.lanes ?? 1;
     this.rooms = Array.from({ length: this.lanes }, () => 1 << 26);
@@ -210,7 +214,9 @@ export class SourceBench implements SourceHost {
         partition: f.partition,
         incarnation: incarnation.length,
       };
-      const start: StreamStart = { id, stream, lane: stream % this.lanes, position, attempt: 0, stale };
+      const known = this.#leaderEpoch === undefined ? {} : { leaderEpoch: this.#leaderEpoch };
+      const lane = stream % this.lanes;
+      const start: StreamStart = { id, stream, lane, position, attempt: 0, stale, ...known };
       this.streams.push({ start, found: f, position, attempt: 0, end: f.latest, frames: [] });
       return start;
     });

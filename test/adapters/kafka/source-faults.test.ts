@@ -289,6 +289,32 @@ describe("positions without a place in the log", () => {
     });
   }
 
+  for (const fetchMax of [17, 11] as const) {
+    for (const cut of [true, false]) {
+      test(`a log that ${cut ? "was cut" : "has a new leader"} before we began, where coverage knows the epoch (Fetch up to ${fetchMax})`, async () => {
+        const profile = {
+          ...PROFILES["3.9"],
+          versions: { ...PROFILES["3.9"].versions, Fetch: [4, fetchMax] as const },
+        };
+        const b = new SourceBench({
+          cluster: { profile, brokers: 2 },
+          source: { group: "g" },
+          leaderEpoch: 0,
+        });
+        b.cluster.createTopic("orders", { partitions: 1 });
+        b.fill("orders", 0, 4);
+        b.cluster.commit("g", "orders", 0, { offset: 12n, leaderEpoch: -1, metadata: null });
+        if (cut) b.cluster.truncate("orders", 0, 9n);
+        else b.cluster.moveLeader("orders", 0, 2);
+        b.fill("orders", 0, 4);
+        b.start();
+        if (cut) await b.until(() => b.outcome === "kafka.truncated");
+        else await b.until(() => b.caughtUp());
+        await b.close();
+      });
+    }
+  }
+
   test("a position beyond the end of the log is a cut log too", async () => {
     const b = await reading({ source: { on_out_of_range: "earliest" } });
     b.seek(0, 500n);

@@ -117,12 +117,23 @@ describe("a partition's epochs", () => {
     expect(p.wanted(9)).toMatchObject({ leaderEpoch: 9, position: 40n, lastFetchedEpoch: 6 });
   });
 
-  test("an epoch that came with the commit counts from the start; a seek forgets all", () => {
+  test("going back keeps what lies below, going on over what was never read forgets all", () => {
+    const p = partition(2);
+    p.fetched(20n, 3);
+    p.fetched(30n, 4);
+    expect([p.epochAt(20n), p.epochAt(21n), p.epochAt(30n)]).toEqual([3, 4, 4]);
+    p.seek(15n, 1);
+    expect([p.lastEpoch, p.epochAt(15n)]).toEqual([3, 3]);
+    p.seek(40n, 2);
+    expect([p.lastEpoch, p.epochAt(40n)]).toEqual([-1, -1]);
+  });
+
+  test("an epoch that came with the commit counts from the start, and after a seek", () => {
     const p = partition(2);
     expect([p.lastEpoch, p.epochBefore(10n)]).toEqual([2, 2]);
     p.state = "stranded";
     p.seek(5n, 1);
-    expect(p).toMatchObject({ lastEpoch: -1, state: "fetching", version: 1, position: 5n });
+    expect(p).toMatchObject({ lastEpoch: 2, state: "fetching", version: 1, position: 5n });
     p.state = "gone";
     p.seek(6n, 2);
     expect(p).toMatchObject({ state: "gone" });

@@ -119,6 +119,8 @@ export class ConsumerGroup {
     m.session?.cancel();
     m.revocation?.cancel();
     this.#members.delete(m.id);
+    // Also where it comes back under the same id before anybody asks again.
+    this.#shape = "";
   }
 
   commit(memberId: string, epoch: number): number {

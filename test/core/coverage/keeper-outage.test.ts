@@ -261,6 +261,21 @@ describe("members of a group, beside each other", () => {
     expect(await run(a.keeper.cover(["i", "j"]))).toEqual([{ ok: true }, { ok: true }]);
   });
 
+  test("the leader epoch of the highest end that is covered is told with the claim, whoever covered it", async () => {
+    const a = await member("a");
+    const authority = await claimed(a);
+    const of = (id: string, from: bigint, next: bigint, leaderEpoch: number) => ({
+      ...intent(id, authority, from, next),
+      spans: [{ stream: S, from, next, leaderEpoch }],
+    });
+    await run(a.keeper.intend([of("i", 0n, 5n, 2), of("j", 5n, 9n, 3)]));
+    for (const key of ["i.parquet", "j.parquet"]) files.set(key, "staged");
+    await run(a.keeper.cover(["i"]));
+    expect((await run(a.keeper.claim([S2], null)))[0]?.tip).toBeUndefined();
+    const b = await member("b");
+    expect((await run(b.keeper.claim([S], null)))[0]?.tip).toEqual({ position: 9n, epoch: 3 });
+  });
+
   test("whoever is alone settles all that is open but its own", async () => {
     const a = await member("a");
     await run(a.keeper.intend([intent("i", await claimed(a), 0n, 5n)]));

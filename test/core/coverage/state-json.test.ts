@@ -115,6 +115,21 @@ describe("version 1", () => {
     expect([f.code, f.at]).toEqual(["coverage.corrupt", "the-object $.streams[0].staleCommit"]);
   });
 
+  test("leader epochs of open spans and of what is covered are kept; where they are not known nothing is written", () => {
+    const s = read(STATE);
+    const [key, stream] = [...s.streams][0]!;
+    const [id, open] = [...s.intents][0]!;
+    const spans = open.spans.map((span, i) => (i === 0 ? { ...span, leaderEpoch: 7 } : span));
+    const streams = new Map(s.streams).set(key, { ...stream, tip: { position: 2n ** 60n, epoch: 3 } });
+    const bytes = encodeState({ ...s, streams, intents: new Map(s.intents).set(id, { ...open, spans }) });
+    expect(read(bytes).streams.get(key)?.tip).toEqual({ position: 2n ** 60n, epoch: 3 });
+    expect(read(bytes).intents.get(id)?.spans).toEqual(spans);
+    const f = refused(() =>
+      read(bytesOf(new TextDecoder().decode(bytes).replace('"1152921504606846976",3', '"1",-3'))),
+    );
+    expect([f.code, f.at]).toEqual(["coverage.corrupt", "the-object $.streams[0].tip[1]"]);
+  });
+
   test("the size of an entry is what it takes in the state", () => {
     const s = read(STATE);
     const without = encodeState({ ...s, index: s.index.slice(1) }).length;

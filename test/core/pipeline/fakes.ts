@@ -9,6 +9,7 @@ import type {
   LostRange,
   Origin,
   Range,
+  Tip,
   TopicMemory,
 } from "../../../src/core/ports/coverage.ts";
 import type { FromLane, LanePort, SealedSet, ToLane } from "../../../src/core/ports/lane.ts";
@@ -197,6 +198,7 @@ export class FakeCoverage implements CoverageStore {
   readonly losses: LostRange[] = [];
   readonly origins = new Map<string, bigint>();
   readonly staleCommits = new Map<string, bigint>();
+  readonly tips = new Map<string, Tip>();
   readonly topics = new Map<string, TopicMemory>();
   readonly intents = new Map<string, Intent>();
   /** Answers for intents by id; default ok. */
@@ -225,7 +227,12 @@ export class FakeCoverage implements CoverageStore {
       const lost = this.losses.filter((l) => l.stream === stream).map(({ from, next }) => ({ from, next }));
       const origin = this.origins.get(stream) ?? null;
       const staleCommit = this.staleCommits.get(stream) ?? null;
-      return { stream, authority, covered: [...(this.ranges.get(stream) ?? [])], lost, origin, staleCommit };
+      const covered = [...(this.ranges.get(stream) ?? [])];
+      const tip = this.tips.get(stream);
+      return {
+        ...{ stream, authority, covered, lost, origin, staleCommit },
+        ...(tip === undefined ? {} : { tip }),
+      };
     });
   }
 

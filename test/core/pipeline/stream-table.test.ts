@@ -65,6 +65,25 @@ describe("beginning", () => {
     expect(again.map((b) => b.start.position)).toEqual([100n, 0n]);
   });
 
+  test("the leader epoch that coverage knows goes with the position that it is of, and with no other", async () => {
+    for (const p of [0, 1]) coverage.ranges.set(key(p), [{ from: 0n, next: 30n }]);
+    coverage.tips.set(key(0), { position: 30n, epoch: 4 }).set(key(1), { position: 20n, epoch: 4 });
+    const begun = await table().begin([found(0), found(1)]);
+    expect(begun.map((b) => [b.start.position, b.start.leaderEpoch])).toEqual([
+      [30n, 4],
+      [30n, undefined],
+    ]);
+  });
+
+  test("spans are told with the leader epochs that the source knows", async () => {
+    const t = table();
+    await t.begin([found(0), found(1)]);
+    const spans = t.withEpochs([span(0, 0, 5), span(1, 0, 7)], (stream, next) =>
+      stream === 0 ? Number(next) : null,
+    );
+    expect(spans).toEqual([{ ...span(0, 0, 5), leaderEpoch: 5 }, span(1, 0, 7)]);
+  });
+
   test("that cannot be recorded has begun nothing: no position may move for what is not durable", async () => {
     coverage.ranges.set(key(0), [{ from: 0n, next: 10n }]);
     for (const call of ["recordLost", "rememberOrigins"] as const) {
