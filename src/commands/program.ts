@@ -7,6 +7,7 @@ import type { BatchOptions } from "./batch-config.ts";
 import type { Cli, StreamOptions } from "./cli.ts";
 import type { DoctorOptions } from "./doctor.ts";
 import type { HealthOptions } from "./health.ts";
+import type { InspectKafkaOptions } from "./inspect-kafka.ts";
 import { reportFailure } from "./report.ts";
 import { VERSION } from "./version.ts";
 
@@ -80,6 +81,7 @@ Examples:
   twg doctor -c orders.toml               try connections, rights, limits before it runs
   twg stream -c orders.toml               run the pipeline until it is stopped
   twg inspect coverage -c orders.toml     what has landed, per partition
+  twg inspect kafka -c orders.toml        topics, leaders and lag, from the brokers
 
 Exit codes: 0 done, 1 runtime failure, 2 configuration or command line, 3 environment.`;
 
@@ -324,6 +326,36 @@ function addInspect(program: Command, cli: Cli, finish: Finish): void {
     )
     .action(async (paths: string[], options: { config?: string; json: boolean; rows: number }) => {
       finish(await (await import("./inspect-parquet.ts")).runInspectParquet({ ...options, paths }, cli));
+    });
+  addInspectKafka(inspect, cli, finish);
+}
+
+function addInspectKafka(inspect: Command, cli: Cli, finish: Finish): void {
+  inspect
+    .command("kafka")
+    .description(
+      "Show topics, partitions, leaders, replicas, watermarks and the lag of a group, as the brokers tell them.",
+    )
+    .requiredOption(
+      "-c, --config <file>",
+      "the pipeline's TOML file: its [source] says how to reach the brokers",
+    )
+    .addOption(new Option("--topic <name...>", "these topics instead of the pipeline's").default([]))
+    .addOption(new Option("--all", "every topic of the cluster").default(false))
+    .addOption(new Option("--group <name>", "another group than the pipeline's"))
+    .addOption(new Option("--groups", "list the groups of the cluster, too").default(false))
+    .addOption(
+      new Option("--timeout <s>", "seconds for everything together")
+        .default(30_000, "30")
+        .argParser(secondsAsMs),
+    )
+    .addOption(jsonOption())
+    .addHelpText(
+      "after",
+      examples("twg inspect kafka -c orders.toml", "twg inspect kafka -c orders.toml --all --groups --json"),
+    )
+    .action(async (options: InspectKafkaOptions) => {
+      finish(await (await import("./inspect-kafka.ts")).runInspectKafka(options, cli));
     });
 }
 
