@@ -13,14 +13,11 @@ import {
 } from "../adapters/kafka/admin.ts";
 import { KafkaClient } from "../adapters/kafka/client.ts";
 import { kafkaSettings } from "../adapters/kafka/settings.ts";
-import { createNet } from "../adapters/net/net.ts";
-import { systemChance } from "../adapters/system/chance.ts";
-import { systemClock } from "../adapters/system/clock.ts";
-import { systemSaslCrypto } from "../adapters/system/sasl-crypto.ts";
 import { Failure } from "../core/failure/failure.ts";
 import { formatCount } from "../core/observe/quantities.ts";
 import { type Cli, outJson } from "./cli.ts";
 import { loadConfig, resolveSecrets } from "./config-file.ts";
+import { kafkaParts } from "./kafka-parts.ts";
 import { printable, styled } from "./style.ts";
 import { type Cell, renderTable } from "./table.ts";
 import { VERSION } from "./version.ts";
@@ -61,13 +58,7 @@ interface Seen {
 export async function runInspectKafka(options: InspectKafkaOptions, cli: Cli): Promise<number> {
   const config = await resolveSecrets(await loadConfig(options.config), cli.environment);
   const settings = kafkaSettings(config.source, VERSION);
-  const parts = {
-    net: createNet(systemClock),
-    clock: systemClock,
-    chance: systemChance,
-    crypto: systemSaslCrypto,
-  };
-  const client = new KafkaClient(settings, parts);
+  const client = new KafkaClient(settings, kafkaParts());
   const limit = AbortSignal.timeout(options.timeout);
   try {
     const topics = options.topic.length > 0 ? options.topic : settings.topics;

@@ -4,6 +4,7 @@
  * killed; librdkafka and Kafka's own consumer read the topic back, and every field of every record is compared.
  */
 import { afterEach, describe, expect, test } from "bun:test";
+import { join } from "node:path";
 import { columnsOf, type OneRecord } from "../../src/adapters/kafka/producer/columns.ts";
 import type { ProducerOptions } from "../../src/adapters/kafka/producer/options.ts";
 import { SeededChance } from "../sim/chance.ts";
@@ -27,6 +28,8 @@ const PARTITIONS = 3;
 const CODECS = ["none", "gzip", "snappy", "lz4", "zstd"] as const;
 /** By environment for long runs. */
 const KILL_RECORDS = Number(process.env.TWG_PRODUCER_RECORDS ?? 20_000);
+const COPY_RECORDS = Number(process.env.TWG_COPY_RECORDS ?? 3_000);
+const COPY_KILLS = Number(process.env.TWG_COPY_KILLS ?? 5);
 const signal = new AbortController().signal;
 
 demandBrokers("producer");
@@ -196,6 +199,66 @@ for (const served of CLUSTERS) {
       LIMIT,
     );
   });
+}
+
+/** Whether it was killed; false: it was done before. */
+async function copyUntilKilled(
+  argv: readonly string[],
+  transactions: number,
+  delayMs: number,
+): Promise<boolean> {
+  const script = join(import.meta.dir, "transform-child.ts");
+  const child = Bun.spawn([process.execPath, script, ...argv], {
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  let text = "";
+  for await (const chunk of child.stdout) {
+    text += new TextDecoder().decode(chunk);
+    if (text.split("committed").length > transactions) break;
+  }
+  await Bun.sleep(delayMs);
+  child.kill("SIGKILL");
+  await child.exited;
+  return !text.includes("caught up");
+}
+
+for (const served of CLUSTERS) {
+  test(
+    `consume, transform, produce, killed again and again: read_committed readers see each once (Kafka ${served.version})`,
+    async () => {
+      const source = fresh("from");
+      const target = fresh("to");
+      for (const topic of [source, target]) await createTopic(served, topic, { partitions: PARTITIONS });
+      const values = Array.from({ length: COPY_RECORDS }, (_, i) => `${i}`.padEnd(100, "."));
+      const producer = await produce(served, { batchBytes: 2_000 });
+      for (let p = 0; p < PARTITIONS; p++) {
+        const mine = values.filter((_, i) => i % PARTITIONS === p).map((value) => ({ value }));
+        await (await producer.send(source, columnsOf(mine), { partition: p, signal })).done;
+      }
+      const chance = new SeededChance(3);
+      const argv = [served.plain.join(","), source, target, `g-${target}`];
+      let kills = 0;
+      while (
+        await copyUntilKilled(
+          argv,
+          kills < COPY_KILLS ? 1 + chance.int(3) : Number.POSITIVE_INFINITY,
+          chance.int(8),
+        )
+      )
+        kills++;
+      expect(kills).toBeGreaterThanOrEqual(Math.min(3, COPY_KILLS));
+      const read = await readByLibrdkafka(served, target, "read_committed");
+      for (let p = 0; p < PARTITIONS; p++) {
+        const wanted = values
+          .filter((_, i) => i % PARTITIONS === p)
+          .map((value) => asRead({ value }, p, 0)[4]);
+        expect(read.filter((r) => r[0] === p).map((r) => r[4])).toEqual(wanted);
+      }
+    },
+    LIMIT,
+  );
 }
 
 const three = CLUSTERS.filter((c) => c.plain.length >= 3);
