@@ -16,6 +16,7 @@ import { kafkaParquet, memory } from "../bench/kafka-parquet.ts";
 import { kafkaPostgres } from "../bench/kafka-postgres.ts";
 import { decodeRecords, parquetWrite } from "../bench/lane-work.ts";
 import { runProcess } from "../bench/process.ts";
+import { produce } from "../bench/produce.ts";
 import { rawConsume } from "../bench/raw-consume.ts";
 import { startup } from "../bench/startup.ts";
 
@@ -25,6 +26,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   "lane-host": laneHost,
   startup,
   "raw-consume": rawConsume,
+  produce,
   "kafka-parquet": kafkaParquet,
   "kafka-postgres": kafkaPostgres,
   memory,
@@ -58,7 +60,7 @@ async function* laneHost(o: BenchOptions): AsyncGenerator<Figure> {
   }
 }
 
-const PEER = ".cache/bench/franz-go";
+const PEER = ".cache/bench/franz-go-2";
 
 /** The franz-go peer, built once; null if that cannot be. */
 async function peerOf(): Promise<string | null> {
@@ -93,7 +95,7 @@ function twgOf(): readonly string[] {
   return [process.execPath, "src/main.ts"];
 }
 
-const NEED_BROKER = new Set(["raw-consume", "kafka-parquet", "kafka-postgres", "memory"]);
+const NEED_BROKER = new Set(["raw-consume", "produce", "kafka-parquet", "kafka-postgres", "memory"]);
 
 async function run(): Promise<void> {
   const names = positionals.length > 0 ? positionals : Object.keys(BENCHES);

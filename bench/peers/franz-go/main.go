@@ -3,6 +3,7 @@
 //	franz-go consume BOOTSTRAP TOPIC COUNT PARTITIONS   reads COUNT records from the start, prints one JSON line
 //	franz-go produce BOOTSTRAP TOPIC FILE PARTITIONS CODEC [TIMES]   sends each line of FILE, the i-th sent to
 //	partition i % PARTITIONS; the whole file TIMES times
+//	franz-go send BOOTSTRAP TOPIC COUNT SIZE CODEC   idempotent, acks all; the records of bench/subjects/produce.ts
 package main
 
 import (
@@ -40,6 +41,8 @@ func main() {
 	switch os.Args[1] {
 	case "consume":
 		consume(os.Args[2], os.Args[3], number(os.Args[4]), number(os.Args[5]))
+	case "send":
+		send(os.Args[2], os.Args[3], number(os.Args[4]), number(os.Args[5]), os.Args[6])
 	case "produce":
 		times := 1
 		if len(os.Args) > 7 {
@@ -114,4 +117,27 @@ func produce(bootstrap, topic, file string, partitions int, codec string, times 
 	}
 	must(client.Flush(context.Background()))
 	fmt.Printf("{\"topic\":%q,\"records\":%d}\n", topic, i)
+}
+
+func send(bootstrap, topic string, count, size int, codec string) {
+	codecs := map[string]kgo.CompressionCodec{"none": kgo.NoCompression(), "lz4": kgo.Lz4Compression()}
+	const distinct = 1000
+	values := make([]byte, distinct*size)
+	state := uint32(1)
+	for i := range values {
+		state = state*1664525 + 1013904223
+		values[i] = byte('a' + (state>>24)%26)
+	}
+	begin := time.Now()
+	client, err := kgo.NewClient(kgo.SeedBrokers(bootstrap), kgo.ProducerBatchCompression(codecs[codec]),
+		kgo.ProducerLinger(5*time.Millisecond), kgo.ProducerBatchMaxBytes(1000000), kgo.MaxBufferedRecords(500000))
+	must(err)
+	delivered := 0
+	for i := 0; i < count; i++ {
+		at := (i % distinct) * size
+		client.Produce(context.Background(), &kgo.Record{Topic: topic, Value: values[at : at+size]},
+			func(_ *kgo.Record, err error) { must(err); delivered++ })
+	}
+	must(client.Flush(context.Background()))
+	fmt.Printf("{\"records\":%d,\"seconds\":%.4f}\n", delivered, time.Since(begin).Seconds())
 }

@@ -8,6 +8,7 @@
  * Responses come in the order of the requests, so requests in flight are a queue; a wrong correlation id, a response
  * nobody asked for or one that can't be read ends the connection, as does the time-out of any request.
  */
+import { ByteWriter } from "../../../core/bytes/writer.ts";
 import { asFailure, Failure } from "../../../core/failure/failure.ts";
 import type { SaslMachine } from "../../../core/sasl/mechanism.ts";
 import type { Chance } from "../../../core/time/chance.ts";
@@ -119,6 +120,7 @@ export class BrokerSession {
   readonly #wire: ConnectionWire;
   readonly #listener: ConnectionListener;
   readonly #framer: ResponseFramer;
+  readonly #out = new ByteWriter();
   #state: State = { at: "new" };
   #now = 0;
   #correlationId = 0;
@@ -263,7 +265,7 @@ export class BrokerSession {
     this.#correlationId = nextCorrelationId(correlationId);
     let bytes: Uint8Array;
     try {
-      bytes = encodeRequest(api, version, correlationId, this.#settings.clientId, call.body);
+      bytes = encodeRequest(api, version, correlationId, this.#settings.clientId, call.body, this.#out);
     } catch (e) {
       call.failed(asFailure(e));
       return;

@@ -235,16 +235,22 @@ function sealed(w: ByteWriter, sizeAt: number): Uint8Array {
   return w.view();
 }
 
-/** The whole request with its size in front. A view on a buffer of its own. */
+/**
+ * The whole request with its size in front: a view on a buffer of its own, or on `into`, which is begun anew and valid
+ * until it is used again.
+ */
 export function encodeRequest<A extends ApiName>(
   api: A,
   version: number,
   correlationId: number,
   clientId: string | null,
   body: Draft<RequestOf<A>>,
+  into?: ByteWriter,
 ): Uint8Array {
   const codec = codecOf(api, "request", version);
-  const w = new ByteWriter(REQUEST_HEADER_BYTES + 3 * (clientId?.length ?? 0) + codec.maxBytes(body as Body));
+  const bytes = REQUEST_HEADER_BYTES + 3 * (clientId?.length ?? 0) + codec.maxBytes(body as Body);
+  const w = into ?? new ByteWriter(bytes);
+  w.reset();
   const sizeAt = w.reserveI32();
   // The client id keeps its old int16 length in flexible versions too, so that any broker can read the header.
   w.i16(APIS[api].key).i16(version).i32(correlationId).string(clientId);

@@ -45,6 +45,14 @@ export function sealBatch(
   return bytes;
 }
 
+/** Where compressors write: a batch takes what it needs of it, and memory of the worst case is made once. */
+let room = new Uint8Array(0);
+
+function roomFor(bytes: number): Uint8Array<ArrayBuffer> {
+  if (room.length < bytes) room = new Uint8Array(bytes);
+  return room;
+}
+
 /** Header room and compressed records in memory of their own; null: they did not get smaller. */
 function compressed(
   codecs: Codecs,
@@ -53,9 +61,9 @@ function compressed(
   w: RecordWriter,
 ): Uint8Array<ArrayBuffer> | null {
   const plain = w.bytes.subarray(L.V2_RECORDS, w.length);
-  const room = new Uint8Array(L.V2_RECORDS + compressedBound(codec, plain.length));
-  const size = compress(codecs, codec, plain, room, L.V2_RECORDS, level);
-  return size < plain.length ? room.slice(0, L.V2_RECORDS + size) : null;
+  const out = roomFor(L.V2_RECORDS + compressedBound(codec, plain.length));
+  const size = compress(codecs, codec, plain, out, L.V2_RECORDS, level);
+  return size < plain.length ? out.slice(0, L.V2_RECORDS + size) : null;
 }
 
 /** Writes the producer fields and then the checksum, which covers them. A batch is sent again as it was stamped. */
