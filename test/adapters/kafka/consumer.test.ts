@@ -1,0 +1,157 @@
+/**
+ * Goal: without the pipeline every record comes once and in order, positions are committed for what is done and for
+ * nothing else, also when partitions go to another member. Method: the test cluster in simulated time.
+ */
+import { expect, test } from "bun:test";
+import { libduckdbPath } from "../../../src/adapters/duckdb/embedded.ts";
+import { loadNative } from "../../../src/adapters/duckdb/native.ts";
+import {
+  type ConsumerOptions,
+  consumerSettings,
+  KafkaConsumer,
+} from "../../../src/adapters/kafka/consumer.ts";
+import { systemSaslCrypto } from "../../../src/adapters/system/sasl-crypto.ts";
+import type { RawBatch } from "../../../src/core/records/raw-batch.ts";
+import { buildBatch } from "../../brokers/kafka/batch-builder.ts";
+import { memoryNet } from "../../brokers/kafka/memory-net.ts";
+import { ProducerBench } from "./producer/producer-bench.ts";
+
+const codecs = loadNative(libduckdbPath());
+const text = new TextDecoder();
+
+function consumerOf(
+  b: ProducerBench,
+  source: Record<string, unknown> = {},
+  options: ConsumerOptions = {},
+): KafkaConsumer {
+  const chance = b.chance.fork();
+  const settings = consumerSettings({ bootstrap: b.cluster.bootstrap, topics: ["t"], ...source });
+  const net = memoryNet(b.cluster, { clock: b.clock, chance });
+  return new KafkaConsumer(
+    settings,
+    { net, clock: b.clock, chance, crypto: systemSaslCrypto, codecs },
+    options,
+  );
+}
+
+const valuesOf = ({ value, rows }: RawBatch): string[] =>
+  Array.from({ length: rows }, (_, i) =>
+    text.decode(value.data.subarray(value.offsets[i], value.offsets[i + 1])),
+  );
+
+function fill(b: ProducerBench, partition: number, from: number, count: number): void {
+  for (let i = from; i < from + count; i += 5)
+    b.cluster.append(
+      "t",
+      partition,
+      buildBatch({ records: Array.from({ length: 5 }, (_, k) => ({ value: `${partition}-${i + k}` })) }),
+    );
+}
+
+const wanted = (partition: number, from: number, to: number) =>
+  Array.from({ length: to - from }, (_, i) => `${partition}-${from + i}`);
+
+/** Reads until `count` records are done, or `signal` aborts; what was read, by partition. */
+async function read(
+  consumer: KafkaConsumer,
+  signal: AbortSignal,
+  count: number,
+  seen: string[][] = [[], [], []],
+): Promise<string[][]> {
+  for await (const batch of consumer.batches(signal)) {
+    seen[batch.stream.partition]!.push(...valuesOf(batch));
+    if (seen.flat().length >= count) break;
+  }
+  return seen;
+}
+
+test("everything once, in order, with little room ahead", async () => {
+  const b = new ProducerBench(1, { brokers: 2 });
+  for (let p = 0; p < 3; p++) fill(b, p, 0, 100);
+  const consumer = consumerOf(b, { partition_max_bytes: "1KiB" }, { aheadBytes: 2_000 });
+  const seen = await b.run(read(consumer, b.signal, 300));
+  expect(seen).toEqual([wanted(0, 0, 100), wanted(1, 0, 100), wanted(2, 0, 100)]);
+});
+
+test("a batch that is done is committed, the one in hand is not, and the next reader goes on there", async () => {
+  const b = new ProducerBench(2);
+  fill(b, 0, 0, 20);
+  const source = { group: "g", partition_max_bytes: "1KiB" };
+  const batches: string[][] = [];
+  const some = async () => {
+    for await (const batch of consumerOf(b, source).batches(b.signal)) {
+      batches.push(valuesOf(batch));
+      fill(b, 0, 20 * batches.length, 20);
+      if (batches.length === 3) break;
+    }
+  };
+  await b.run(some());
+  const done = batches.slice(0, 2).flat().length;
+  expect(b.cluster.committed("g", "t", 0)?.offset).toBe(BigInt(done));
+  const rest = await b.run(read(consumerOf(b, source), b.signal, 80 - done));
+  expect([...batches.slice(0, 2).flat(), ...rest[0]!]).toEqual(wanted(0, 0, 80));
+});
+
+test("a position of the caller's own comes before every other", async () => {
+  const b = new ProducerBench(3);
+  fill(b, 1, 0, 20);
+  const consumer = consumerOf(b, {}, { position: (f) => (f.partition === 1 ? 13n : null) });
+  expect((await b.run(read(consumer, b.signal, 7)))[1]).toEqual(wanted(1, 13, 20));
+  const late = consumerOf(b, { start: "latest" });
+  const reading = read(late, b.signal, 5);
+  await b.time.runUntil(() => false, b.time.nowMs + 5_000);
+  fill(b, 1, 20, 5);
+  expect((await b.run(reading))[1]).toEqual(wanted(1, 20, 25));
+});
+
+test("two members share the partitions, and each record is done once though one comes later and leaves early", async () => {
+  const b = new ProducerBench(4, { brokers: 2 });
+  const source = { group: "g", group_protocol: "classic", partition_max_bytes: "1KiB" };
+  const [first, second] = [new AbortController(), new AbortController()];
+  const seen: string[][] = [[], [], []];
+  const one = read(consumerOf(b, source), first.signal, Number.POSITIVE_INFINITY, seen);
+  const feed = (from: number) => {
+    for (let p = 0; p < 3; p++) fill(b, p, from, 20);
+  };
+  const wait = (ms: number) => b.time.runUntil(() => false, b.time.nowMs + ms);
+  feed(0);
+  await wait(5_000);
+  const two = read(consumerOf(b, source), second.signal, Number.POSITIVE_INFINITY, seen);
+  feed(20);
+  await wait(20_000);
+  expect(b.cluster.classicGroup("g").members.length).toBe(2);
+  feed(40);
+  await wait(5_000);
+  second.abort();
+  await b.run(two);
+  feed(60);
+  await wait(20_000);
+  first.abort();
+  await b.run(one);
+  expect(seen).toEqual([wanted(0, 0, 80), wanted(1, 0, 80), wanted(2, 0, 80)]);
+});
+
+test("what ends the source ends the loop with its failure; retention is accepted where the options say so", async () => {
+  const b = new ProducerBench(5);
+  fill(b, 0, 0, 40);
+  b.cluster.advanceLogStart("t", 0, 20n);
+  const at = { position: () => 3n };
+  const stopped = read(consumerOf(b, {}, at), b.signal, 1).catch((f) => f.code);
+  expect(await b.run(stopped)).toBe("kafka.offset_out_of_range");
+  const on = consumerOf(
+    b,
+    { on_out_of_range: "earliest" },
+    { position: (f) => (f.partition === 0 ? 3n : 0n) },
+  );
+  expect((await b.run(read(on, b.signal, 20)))[0]).toEqual(wanted(0, 20, 40));
+});
+
+test("damaged bytes end the loop with their place, behind what could be read", async () => {
+  const b = new ProducerBench(6);
+  fill(b, 0, 0, 5);
+  b.cluster.append("t", 0, buildBatch({ records: [{ value: "bad" }], crcError: 1 }));
+  const seen: string[][] = [[], [], []];
+  const failure = await b.run(read(consumerOf(b), b.signal, 99, seen).catch((f) => f));
+  expect(failure).toMatchObject({ code: "kafka.crc" });
+  expect(seen[0]).toEqual(wanted(0, 0, 5));
+});
