@@ -131,6 +131,29 @@ test("two members share the partitions, and each record is done once though one 
   expect(seen).toEqual([wanted(0, 0, 80), wanted(1, 0, 80), wanted(2, 0, 80)]);
 });
 
+test("a partition is given up when the batch in hand is done, not before", async () => {
+  const b = new ProducerBench(7, { brokers: 2 });
+  const source = { group: "g", group_protocol: "classic", partition_max_bytes: "1KiB" };
+  const life = new AbortController();
+  const seen: string[][] = [[], [], []];
+  const slow = async () => {
+    for await (const batch of consumerOf(b, source).batches(life.signal)) {
+      if (batch.rows > 0) await new Promise<void>((resolve) => b.clock.after(4_000, resolve));
+      seen[batch.stream.partition]!.push(...valuesOf(batch));
+    }
+  };
+  for (let p = 0; p < 3; p++) fill(b, p, 0, 15);
+  const one = slow();
+  await b.time.runUntil(() => seen.flat().length > 0, b.time.nowMs + 60_000);
+  const two = read(consumerOf(b, source), life.signal, Number.POSITIVE_INFINITY, seen);
+  await b.time.runUntil(() => seen.flat().length >= 45, b.time.nowMs + 120_000);
+  await b.time.runUntil(() => false, b.time.nowMs + 30_000);
+  expect(b.cluster.classicGroup("g").members.length).toBe(2);
+  life.abort();
+  await b.run(Promise.all([one, two]));
+  expect(seen).toEqual([wanted(0, 0, 15), wanted(1, 0, 15), wanted(2, 0, 15)]);
+});
+
 test("what ends the source ends the loop with its failure; retention is accepted where the options say so", async () => {
   const b = new ProducerBench(5);
   fill(b, 0, 0, 40);

@@ -157,8 +157,18 @@ test("no record of a batch that may have been written is stamped anew (franz-go 
   expect(stampOf(b.take())).toMatchObject({ epoch: 0, sequence: 2 });
 });
 
+test("two calls in one batch are told their own offsets", async () => {
+  const b = new Bench();
+  const [first, second] = [b.give("a", "b"), b.give("c")];
+  b.answer(b.take()!, 0, { offset: 40n });
+  expect(await first.done).toEqual([{ partition: 0, offset: 40n, rows: 2 }]);
+  expect(await second.done).toEqual([{ partition: 0, offset: 42n, rows: 1 }]);
+});
+
 test("a hole after a batch that was given up: the next epoch, from 0, without a loss reported", async () => {
   const b = new Bench({ deliveryTimeoutMs: 1_000 });
+  b.give("confirmed");
+  b.answer(b.take()!, 0, { offset: 5n });
   b.give("a");
   b.machine.lost(b.take()!, 0);
   b.now = 1_000;
