@@ -9,6 +9,7 @@ import { gzipSync } from "node:zlib";
 import { Glob } from "bun";
 import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
 import { compressors } from "hyparquet-compressors";
+import { DuckEngine, sqlText } from "../../src/adapters/duckdb/engine.ts";
 import type { SeededChance } from "../../test/sim/chance.ts";
 import { orphansIn } from "./orphans.ts";
 import { kill, start } from "./process.ts";
@@ -27,10 +28,11 @@ const FILES = 8;
 /** Every so many rows is one that is refused. */
 const BAD = 997;
 
-/** CSV and JSON, plain and compressed; row `n` of all files has id `n`. */
+/** CSV and JSON, plain and compressed, and Parquet of many row groups; row `n` of all files has id `n`. */
 function writeInputs({ folder, records, seed }: BatchTorture): string[] {
   const each = Math.ceil(records / FILES);
   return Array.from({ length: FILES }, (_, f) => {
+    if (f === FILES - 1) return writeParquet(folder, f * each, each);
     const ids = Array.from({ length: each }, (_, i) => f * each + i);
     const note = (id: number) => String(Bun.hash(`${seed}/${id}`));
     const csv = `id,note\n${ids.map((id) => (id % BAD === 0 ? `bad,${id}\n` : `${id},"${note(id)}, ""x"""\n`)).join("")}`;
@@ -45,6 +47,16 @@ function writeInputs({ folder, records, seed }: BatchTorture): string[] {
     writeFileSync(path, name.endsWith(".gz") ? gzipSync(text) : text);
     return path;
   });
+}
+
+/** No row of it is refused. */
+function writeParquet(folder: string, first: number, rows: number): string {
+  const path = join(folder, "rows.parquet");
+  const engine = new DuckEngine({ threads: 1, memoryBytes: 256 << 20, spill: null, allowed: [folder] });
+  const select = `SELECT i AS id, md5(i::VARCHAR) AS note FROM range(${first}, ${first + rows}) t(i)`;
+  engine.run(`COPY (${select}) TO ${sqlText(path)} (format parquet, row_group_size 2048)`);
+  engine.close();
+  return path;
 }
 
 function writeJob(o: BatchTorture, inputs: readonly string[], out: string): string {
