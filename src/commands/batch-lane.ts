@@ -30,6 +30,8 @@ import { crashHook } from "./crash-hook.ts";
 import type { BatchLaneSink } from "./lane-config.ts";
 import { openLaneStore } from "./lane-store.ts";
 
+/** Of the engine that reads Parquet: pages of all columns, decompressed, and one chunk of rows. */
+const READER_BYTES = 256 * 1024 * 1024;
 /** Columns that are turned into rows at a time. */
 const COPY_BYTES = 4 * 1024 * 1024;
 
@@ -82,7 +84,7 @@ function rowLane(init: BatchLaneInit, post: Post): RowLane {
       sink: tableSink(init, instance),
       newSetId: () => `${instance}-${serial++}`,
       decoderOf,
-      readRange: new ParquetRanges({ engine: () => laneEngine(init), open }).read,
+      readRange: new ParquetRanges({ engine: () => laneEngine(READER_BYTES), open }).read,
       hash: (task) =>
         task.revision === null ? hashRange(task) : hashRemote(task, open({ ...task, bytes: task.to })),
       post,
@@ -107,7 +109,7 @@ function tableSink({ sink, engineBytes }: BatchLaneInit, instance: string): Tabl
     });
   }
   const { compression, compression_level: level, pipeline, sink: name, version } = sink.writer;
-  const engine = laneEngine({ engineBytes });
+  const engine = laneEngine(engineBytes);
   const encoder = new ParquetEncoder(engine, { compression, level });
   const store = openLaneStore(sink.store, instance);
   return new ParquetTableWriter(
@@ -117,8 +119,8 @@ function tableSink({ sink, engineBytes }: BatchLaneInit, instance: string): Tabl
 }
 
 /** An engine is one connection: what reads has another than what writes. */
-function laneEngine({ engineBytes }: Pick<BatchLaneInit, "engineBytes">): DuckEngine {
-  return new DuckEngine({ threads: 1, memoryBytes: engineBytes, spill: null, allowed: [] });
+function laneEngine(memoryBytes: number): DuckEngine {
+  return new DuckEngine({ threads: 1, memoryBytes, spill: null, allowed: [] });
 }
 
 export function decoderOf(layout: FileLayout): PieceDecoder {

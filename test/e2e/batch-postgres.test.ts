@@ -4,7 +4,7 @@
  * killed at each point of a transaction; psql reads what landed.
  */
 import { describe, expect, test } from "bun:test";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { TRANSACTION_POINTS } from "../../src/core/delivery/crash-points.ts";
@@ -77,6 +77,44 @@ describe.skipIf(POSTGRES === null)("files into PostgreSQL", () => {
     expect((await batch([join(folder, "d.csv"), "--to", urlOf(database), ...other])).output).toContain(
       '"rows": 100',
     );
+  }, 60_000);
+
+  test("Parquet files land with every type, and a row that the server cannot hold is refused by its number", async () => {
+    const database = await freshDatabase();
+    const corpus = join(import.meta.dir, "../golden/files");
+    const to = (table: string) => ["--to", urlOf(database), "--table", table, "--create", "--json"];
+    const every = await batch([
+      join(corpus, "duckdb-v2.parquet"),
+      ...to("public.every"),
+      "--metadata",
+      "all",
+    ]);
+    expect([every.code, every.failure, every.output]).toEqual([
+      0,
+      null,
+      expect.stringContaining('"rows": 40'),
+    ]);
+    const cases = JSON.parse(readFileSync(join(corpus, "expected.json"), "utf8")) as {
+      file: string;
+      rows: (string | null)[][];
+    }[];
+    const { rows } = cases.find((c) => c.file === "duckdb-v2.parquet")!;
+    // Columns a, b, c (unscaled: three digits behind the point) and j.
+    const wanted = rows.map((r) => [r[0], r[1], r[2], r[8]].join("|"));
+    const shown =
+      "select concat_ws('|', a, b, trim_scale(c * 1000), j) from every order by _twg_source_offset";
+    expect(lines(await psql(database, shown))).toEqual(wanted);
+    const ids =
+      "select count(distinct _twg_record_id), min(_twg_pipeline), min(_twg_source_transport) from every";
+    expect(await psql(database, ids)).toBe("40|batch|file");
+    const nul = await batch([join(corpus, "nul-text.parquet"), ...to("public.nul"), "--max-rejects", "1"]);
+    expect([nul.code, nul.failure, nul.output]).toEqual([0, null, expect.stringContaining('"rejected": 1')]);
+    expect(await psql(database, "select string_agg(i || s, ',' order by i) from nul")).toBe("1a,3d");
+    const refused = JSON.parse(await psql(database, "select line from twg.reject")) as Record<
+      string,
+      unknown
+    >;
+    expect(refused).toMatchObject({ row: 1, line: 2, code: "value.nul", column: "s" });
   }, 60_000);
 
   test("a kill at any point of a transaction loses and doubles nothing, rows and refused rows alike", async () => {

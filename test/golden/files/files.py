@@ -273,6 +273,7 @@ split = pa.Array.from_buffers(
 )
 parquet("split-character.parquet", pa.table({"s": split}), read=False)
 case("split-character.parquet", rows=[], rejects=[[0, "value.type"], [1, "value.type"]])
+parquet("nul-text.parquet", pa.table({"i": [1, 2, 3], "s": ["a", "b\0c", "d"]}))
 parquet("decimal256.parquet", pa.table({"d": pa.array([D(1)], pa.decimal256(50, 0))}), read=False)
 case("decimal256.parquet", failure="files.parquet_type")
 parquet("twice.parquet", pa.table([[1], [2]], names=["a", "a"]), read=False)
