@@ -190,6 +190,31 @@ for (const [version, served] of versions) {
       TIMEOUT,
     );
 
+    everyBroker(served)(
+      "whoever is in a rack is served by the replica there",
+      async () => {
+        const near = `${topic}-near`;
+        const at = new Writer(served.plain, near);
+        await at.create(3, replicas);
+        for (let p = 0; p < 3; p++) await at.append(p, "a", 0, 10);
+        const h = host({ bootstrap: served.plain, topics: [near], rack: "r2" });
+        await h.until(() => h.total >= 30);
+        const before = new Map(h.received);
+        for (let p = 0; p < 3; p++) await at.append(p, "a", 10, 990);
+        await h.until(() => h.total >= 3_000);
+        at.close();
+        const ports = served.plain.map((address) => Number(address.split(":")[1]));
+        const [one = 0, two = 0, three = 0] = ports.map(
+          (port) => (h.received.get(port) ?? 0) - (before.get(port) ?? 0),
+        );
+        // Metadata comes from anywhere; records, and the answers without any, from the broker in rack r2 alone.
+        expect(two).toBeGreaterThan(10 * (one + three));
+        expect(h.gaps).toEqual([]);
+        for (let p = 0; p < 3; p++) expect(h.values[p]).toEqual(expected("a", p, 1_000));
+      },
+      TIMEOUT,
+    );
+
     // Each partition's leader dies in turn while records are still coming; SIGKILL, so nothing is said to anybody.
     everyBroker(served)(
       "a broker killed in mid-read: every record once",

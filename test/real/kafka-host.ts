@@ -11,6 +11,7 @@ import { systemSaslCrypto } from "../../src/adapters/system/sasl-crypto.ts";
 import type { Resolved } from "../../src/core/config/secret.ts";
 import type { Failure } from "../../src/core/failure/failure.ts";
 import type { TwgEvent } from "../../src/core/observe/events.ts";
+import type { Net } from "../../src/core/ports/net.ts";
 import type { Observer } from "../../src/core/ports/observer.ts";
 import type { FoundStream, SourceHost, StreamStart } from "../../src/core/ports/source.ts";
 import type { FrameBundle } from "../../src/core/records/frame.ts";
@@ -33,6 +34,8 @@ export class RealHost implements SourceHost {
   /** Values in the order in which they came, by partition. Batches are uncompressed, so they show in the bytes. */
   readonly values: string[][] = [];
   readonly positions: bigint[] = [];
+  /** Bytes that came from each port. */
+  readonly received = new Map<number, number>();
   outcome = "running";
   failure: Failure | null = null;
   #wake: () => void = () => {};
@@ -40,11 +43,33 @@ export class RealHost implements SourceHost {
   constructor(options: Record<string, unknown>) {
     const spec = kafkaSourceSpec.parse({ connect_timeout_ms: 10_000, ...options });
     const observer: Observer = { emit: (event) => this.events.push(event) };
-    this.source = new KafkaSource(kafkaSettings(spec as Resolved<typeof spec>, "0"), { ...parts, observer });
+    const net: Net = {
+      dial: (to, events) =>
+        parts.net.dial(to, {
+          ...events,
+          data: (chunk) => {
+            this.#count(to.port, chunk.length);
+            events.data(chunk);
+          },
+          placed: (bytes) => {
+            this.#count(to.port, bytes);
+            events.placed?.(bytes);
+          },
+        }),
+    };
+    this.source = new KafkaSource(kafkaSettings(spec as Resolved<typeof spec>, "0"), {
+      ...parts,
+      net,
+      observer,
+    });
     this.source.run(this).then(
       () => this.#end("ended", null),
       (f: Failure) => this.#end(f.code, f),
     );
+  }
+
+  #count(port: number, bytes: number): void {
+    this.received.set(port, (this.received.get(port) ?? 0) + bytes);
   }
 
   #end(outcome: string, failure: Failure | null): void {

@@ -228,6 +228,7 @@ function settingsOf(world: NodeWorld, instanceId: string | null) {
     tls: null,
     sasl: null,
     sharing: world.sharing === null ? null : { ...world.sharing, instanceId },
+    rackId: "",
   } as const;
 }
 

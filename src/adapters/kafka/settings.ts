@@ -24,6 +24,7 @@ export function kafkaSettings(o: Resolved<KafkaSourceOptions>, version: string):
     partitionMaxBytes: o.partition_max_bytes,
     requestTimeoutMs: o.request_timeout_ms,
     maxResponseBytes: o.response_max_bytes,
+    rackId: o.rack ?? "",
     metadataRefreshMs: o.metadata_refresh_ms,
     onOutOfRange: o.on_out_of_range,
     onRecreated: o.on_recreated,

@@ -27,6 +27,8 @@ export interface FetchOptions {
   readonly maxWaitMs: number;
   readonly maxBytes: number;
   readonly requestTimeoutMs: number;
+  /** Told to leaders, which may name a closer replica (KIP-392). Empty: none. */
+  readonly rackId: string;
   /** Bound of what a partition's share may grow to for one large batch. */
   readonly maxResponseBytes: number;
 }
@@ -40,7 +42,7 @@ export interface FetchParts {
 
 /** What the source does about the things that a loop meets. */
 export interface FetchWatch {
-  /** Partitions of the lane that this broker leads and that may be fetched, and when the next held one may. */
+  /** Partitions of the lane that are read from this broker and that may be fetched, and when the next held one may. */
   due(
     broker: number,
     lane: number,
@@ -49,6 +51,12 @@ export interface FetchWatch {
   /** Loops that share the lane's room. */
   loops(lane: number): number;
   partitionFailed(p: Partition, answer: FetchResponsePartition, response: FetchResponse, at: string): void;
+  /** The broker is not the leader of the partition, but a closer replica. */
+  follows(p: Partition, broker: number): boolean;
+  /** A follower may be behind or out of order. True: it is one, and its answer is left to the leader. */
+  toLeader(p: Partition, broker: number): boolean;
+  /** The leader names a replica that is closer. */
+  closer(p: Partition, replica: number): void;
   /** It had failed, and now answers. */
   partitionHealthy(p: Partition): void;
   diverged(p: Partition, endOffset: bigint): void;
@@ -174,6 +182,7 @@ export class FetchLoop {
       sessionEpoch: version >= 7 ? plan.sessionEpoch : -1,
       topics: topicsOf(version >= 7 ? plan.send : wanted),
       forgottenTopicsData: forgottenOf(plan.forget),
+      rackId: this.#rackFor(partitions),
     };
     const options = { signal: stopped, timeoutMs: requestTimeoutMs + maxWaitMs, memory: this.#memory };
     const { body: response, bytes } = await link.request("Fetch", version, body, options);
@@ -190,6 +199,12 @@ export class FetchLoop {
     } finally {
       if (!delivered) this.#parts.host.giveBuffer(buffer);
     }
+  }
+
+  /** A leader that is told a rack answers with a closer replica in place of records. */
+  #rackFor(partitions: readonly Partition[]): string {
+    const now = this.#parts.clock.monotonic();
+    return partitions.some((p) => p.leaderUntil > now) ? "" : this.#options.rackId;
   }
 
   /** An equal share of the lane's room for each loop, so that none has to wait for another's long poll. */
@@ -259,18 +274,26 @@ export class FetchLoop {
 
   #readOne(asked: Asked, answer: FetchResponsePartition, response: FetchResponse, at: string): Frame | null {
     const p = asked.partition;
+    const diverged =
+      answer.divergingEpoch.endOffset >= 0n && answer.divergingEpoch.endOffset < asked.position;
+    if ((answer.errorCode !== ERROR.NONE || diverged) && this.#watch.toLeader(p, this.broker)) return null;
     if (answer.errorCode !== ERROR.NONE) {
       this.#watch.partitionFailed(p, answer, response, at);
       return null;
     }
-    if (answer.divergingEpoch.endOffset >= 0n && answer.divergingEpoch.endOffset < asked.position) {
+    if (diverged) {
       this.#watch.diverged(p, answer.divergingEpoch.endOffset);
       return null;
     }
     this.#watermark(p, answer);
     try {
       const cut = cutFrame(asked, answer, this.#options.committedOnly);
+      if (cut.kind === "ahead") {
+        this.#ahead(p, cut.failure);
+        return null;
+      }
       if (p.failures > 0) this.#watch.partitionHealthy(p);
+      if (answer.preferredReadReplica >= 0) this.#watch.closer(p, answer.preferredReadReplica);
       if (cut.kind === "frame") {
         p.fetched(cut.frame.next, cut.epoch);
         return cut.frame;
@@ -278,9 +301,22 @@ export class FetchLoop {
       if (cut.kind === "cut") this.#grow(p, cut.need);
       if (cut.kind === "behind") p.heldUntil = this.#parts.clock.monotonic() + RETRY_PAUSE_MS;
     } catch (e) {
-      this.#watch.unreadable(p, asFailure(e));
+      this.#damaged(p, asFailure(e));
     }
     return null;
+  }
+
+  /** Brokers take down the watermark before they read: once may be a batch that became readable in between. */
+  #ahead(p: Partition, failure: Failure): void {
+    if (p.failures > 0) this.#damaged(p, failure);
+    else {
+      p.failures = 1;
+      p.heldUntil = this.#parts.clock.monotonic() + RETRY_PAUSE_MS;
+    }
+  }
+
+  #damaged(p: Partition, failure: Failure): void {
+    if (!this.#watch.toLeader(p, this.broker)) this.#watch.unreadable(p, failure);
   }
 
   #grow(p: Partition, need: number): void {
@@ -294,11 +330,16 @@ export class FetchLoop {
 
   #watermark(p: Partition, answer: FetchResponsePartition): void {
     const last = this.#options.committedOnly ? answer.lastStableOffset : answer.highWatermark;
-    const end = last >= 0n ? last : answer.highWatermark;
-    if (end < 0n || (end === p.end && answer.logStartOffset === p.start)) return;
+    const told = last >= 0n ? last : answer.highWatermark;
+    if (told < 0n) return;
+    // A follower learns of both later than its leader.
+    const follower = this.#watch.follows(p, this.broker);
+    const end = follower && told < p.end ? p.end : told;
+    const start = follower && answer.logStartOffset < p.start ? p.start : answer.logStartOffset;
+    if (end === p.end && start === p.start) return;
     p.end = end;
-    p.start = answer.logStartOffset;
-    this.#parts.host.watermark(p.stream, end, answer.logStartOffset);
+    p.start = start;
+    this.#parts.host.watermark(p.stream, end, start);
   }
 }
 

@@ -5,7 +5,7 @@
 import { Failure } from "../../core/failure/failure.ts";
 import type { AbortedTransaction, Frame } from "../../core/records/frame.ts";
 import type { Partition } from "./source-partition.ts";
-import { type BatchScan, scanBatches } from "./source-scan.ts";
+import { scanBatches } from "./source-scan.ts";
 import type { FetchResponsePartition } from "./wire/messages/fetch.ts";
 
 /** A partition as it was when the request was made. */
@@ -31,7 +31,9 @@ export type Cut =
   /** The first batch is larger than what was asked for: ask for this much. */
   | { readonly kind: "cut"; readonly need: number }
   /** Batches that all end before the requested position. */
-  | { readonly kind: "behind" };
+  | { readonly kind: "behind" }
+  /** Batches beyond the high watermark that the answer itself tells. */
+  | { readonly kind: "ahead"; readonly failure: Failure };
 
 /** Throws a Failure (kafka.corrupt_batch) where the batch headers do not make sense. */
 export function cutFrame(asked: Asked, answer: FetchResponsePartition, committedOnly: boolean): Cut {
@@ -40,7 +42,15 @@ export function cutFrame(asked: Asked, answer: FetchResponsePartition, committed
   const scan = scanBatches(records);
   if (scan.end === 0) return { kind: "cut", need: scan.need };
   if (scan.next <= asked.position) return { kind: "behind" };
-  checkBounds(scan, asked.position, answer.highWatermark);
+  if (scan.firstNext <= asked.position) {
+    const text = `asked for ${asked.position}, got a batch that ends at ${scan.firstNext}`;
+    throw new Failure("kafka.corrupt_batch", text);
+  }
+  const { highWatermark } = answer;
+  if (highWatermark >= 0n && scan.next > highWatermark) {
+    const text = `a batch ends at ${scan.next}, the log at ${highWatermark}`;
+    return { kind: "ahead", failure: new Failure("kafka.corrupt_batch", text) };
+  }
   const { stream, attempt } = asked.partition;
   const at = records.byteOffset;
   const aborted: readonly AbortedTransaction[] = committedOnly ? (answer.abortedTransactions ?? []) : [];
@@ -55,17 +65,4 @@ export function cutFrame(asked: Asked, answer: FetchResponsePartition, committed
     committedOnly,
   };
   return { kind: "frame", frame, epoch: scan.epoch };
-}
-
-/** A broker sends no batch that ends before the position asked for, and none beyond what is replicated. */
-function checkBounds(scan: BatchScan, position: bigint, highWatermark: bigint): void {
-  if (scan.firstNext <= position) {
-    throw new Failure(
-      "kafka.corrupt_batch",
-      `asked for ${position}, got a batch that ends at ${scan.firstNext}`,
-    );
-  }
-  if (highWatermark >= 0n && scan.next > highWatermark) {
-    throw new Failure("kafka.corrupt_batch", `a batch ends at ${scan.next}, the log at ${highWatermark}`);
-  }
 }

@@ -13,6 +13,15 @@ import type { TopicPartition } from "./source-offsets.ts";
  */
 export type PartitionState = "fetching" | "checking" | "stranded" | "leaving" | "lost" | "gone";
 
+/** Another replica than the leader to read from, for a while (KIP-392). */
+interface Lease {
+  readonly broker: number;
+  /** Of the leader that named the replica: another leader decides anew. */
+  readonly epoch: number;
+  /** Monotonic time. */
+  readonly until: number;
+}
+
 interface EpochStart {
   readonly from: bigint;
   readonly epoch: number;
@@ -46,11 +55,14 @@ export class Partition implements TopicPartition {
   checkedEpoch = -1;
   /** Monotonic time before which it is left out of requests. */
   heldUntil = 0;
+  /** Monotonic time before which no closer replica is wanted. */
+  leaderUntil = 0;
   /** Errors in a row, for pauses and for giving up on damaged data. */
   failures = 0;
   end = -1n;
   start = -1n;
   #epochs: EpochStart[] = [];
+  #lease: Lease | null = null;
 
   constructor(s: PartitionStart) {
     this.topic = s.topic;
@@ -77,6 +89,25 @@ export class Partition implements TopicPartition {
   /** Leader epoch of the last record fetched, -1: none or unknown. */
   get lastEpoch(): number {
     return this.#epochs[this.#epochs.length - 1]?.epoch ?? -1;
+  }
+
+  /** The leader names a closer replica. */
+  readFrom(broker: number, epoch: number, until: number): void {
+    this.#lease = { broker, epoch, until };
+  }
+
+  /** The closer replica failed: until then the leader is asked for the records themselves. */
+  readFromLeader(until: number): void {
+    this.#lease = null;
+    this.leaderUntil = until;
+  }
+
+  /** Who is asked for its records now. */
+  reader({ leader, epoch }: { readonly leader: number; readonly epoch: number }, now: number): number {
+    const lease = this.#lease;
+    // Without a leader nothing is known of who is up to date.
+    if (lease === null || leader < 0 || lease.epoch !== epoch || lease.until <= now) return leader;
+    return lease.broker;
   }
 
   /** Everything below `next` was fetched; its last batch was written in `epoch`. */

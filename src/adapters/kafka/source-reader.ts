@@ -39,6 +39,10 @@ export interface ReaderParts extends ClientParts {
 const MAX_CORRUPT = 3;
 /** A leader that is missing is looked for so often. */
 const LEADERLESS_PAUSE_MS = 500;
+/** So long a closer replica is read before the leader is asked again whether it is, as in Kafka's own clients. */
+const CLOSER_MS = 300_000;
+/** So long after a failure of a closer replica none is asked for. */
+const SHUNNED_MS = 30_000;
 /** While something else decides about a partition, its loop only has to stay alive: it is woken. */
 const DECIDING_PAUSE_MS = 60_000;
 
@@ -130,7 +134,7 @@ export class PartitionReader implements FetchWatch {
         this.followLeaderless();
       } else {
         this.#p.troubles.clear(who);
-        this.#ensureLoop(leader, p.lane);
+        this.#ensureLoop(this.#readerOf(p), p.lane);
       }
     }
     this.#wakeLoops();
@@ -176,7 +180,11 @@ export class PartitionReader implements FetchWatch {
     for (const p of this.#partitions.values()) {
       if (p.lane !== lane || p.isLeft) continue;
       const known = this.#p.client.metadata.leader(p.topic, p.partition);
-      if (known.leader !== broker) continue;
+      if (p.reader(known, now) !== broker) {
+        // A lease that has just run out is nobody's news.
+        if (known.leader >= 0) this.#ensureLoop(p.reader(known, now), lane);
+        continue;
+      }
       if (p.state !== "fetching" || this.#isOtherTopic(p) || this.#mustCheck(p, known.epoch)) {
         nextAt = Math.min(nextAt, now + DECIDING_PAUSE_MS);
       } else if (p.heldUntil > now) nextAt = Math.min(nextAt, p.heldUntil);
@@ -193,10 +201,37 @@ export class PartitionReader implements FetchWatch {
     return true;
   }
 
+  #readerOf(p: Partition): number {
+    return p.reader(this.#p.client.metadata.leader(p.topic, p.partition), this.#p.clock.monotonic());
+  }
+
+  follows(p: Partition, broker: number): boolean {
+    return (
+      broker !== this.#p.client.metadata.leader(p.topic, p.partition).leader && this.#readerOf(p) === broker
+    );
+  }
+
+  toLeader(p: Partition, broker: number): boolean {
+    if (!this.follows(p, broker)) return false;
+    p.readFromLeader(this.#p.clock.monotonic() + SHUNNED_MS);
+    this.#hold(p);
+    this.follow();
+    return true;
+  }
+
+  closer(p: Partition, replica: number): void {
+    const { metadata } = this.#p.client;
+    const { leader, epoch } = metadata.leader(p.topic, p.partition);
+    if (replica === leader || !metadata.brokers.has(replica)) return;
+    p.readFrom(replica, epoch, this.#p.clock.monotonic() + CLOSER_MS);
+    this.follow();
+  }
+
   broker(broker: number, lane: number, failure: Failure | null): void {
     const who = `broker ${broker}/${lane}`;
     if (failure === null) this.#p.troubles.clear(who);
     else {
+      for (const p of this.living()) if (p.lane === lane) this.toLeader(p, broker);
       this.#p.troubles.report(who, failure);
       this.#p.wantMetadata();
     }

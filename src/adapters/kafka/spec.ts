@@ -137,7 +137,9 @@ export const kafkaSourceSpec = z
       .min(1)
       .max(255)
       .optional()
-      .describe("Rack, or availability zone, of this process, told to the group.")
+      .describe(
+        "Rack, or availability zone, of this process: brokers that may then serve it from a replica in the same rack, and assign by it.",
+      )
       .meta({ examples: ["eu-1a"] }),
     session_timeout_ms: durationMs({ min: 1000, max: 1_800_000 })
       .default(45_000)

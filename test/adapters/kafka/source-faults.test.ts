@@ -547,3 +547,21 @@ describe("storms", () => {
     });
   }
 });
+
+// Brokers take down the watermark of an answer before they read its records, so the two may not fit for a moment.
+test("a batch that became readable while it was answered is read a moment later; one that never does is damage", async () => {
+  for (const forever of [false, true]) {
+    const b = await reading();
+    const log = b.cluster.log("orders", 0);
+    log.heldWatermark = log.end + 1n;
+    b.fill("orders", 0, 1);
+    await b.pass(20);
+    if (!forever) log.heldWatermark = null;
+    if (forever) await ended(b);
+    else await b.until(() => b.caughtUp());
+    expect([b.outcome, b.troubles.length > 0]).toEqual(
+      forever ? ["kafka.corrupt_batch", true] : ["running", false],
+    );
+    await b.close();
+  }
+});

@@ -3,8 +3,8 @@
  * through `connection.ts`, over sockets (`sockets.ts`) or in memory (`memory-net.ts`), and is deterministic: time comes
  * in as a port, ids are counted.
  *
- * It does not do: the second transaction protocol (KIP-890), quotas, followers' fetches (KIP-392), ACLs, exact
- * offsets by timestamp (it answers with the batch).
+ * It does not do: the second transaction protocol (KIP-890), quotas, ACLs, exact offsets by timestamp (it answers with
+ * the batch).
  */
 import type { ApiName, DecodedRequest } from "../../../src/adapters/kafka/wire/protocol.ts";
 import { decodeUuid, encodeUuid, ZERO_UUID } from "../../../src/adapters/kafka/wire/uuid.ts";
@@ -27,6 +27,8 @@ export interface Partition {
   readonly replicas: readonly number[];
   log: PartitionLog;
   readonly producers: ProducerStates;
+  /** How far followers are; null: as far as the leader. */
+  followersEnd: bigint | null;
   /** Errors that requests about this partition meet, the oldest first. */
   faults: { readonly api: ApiName | null; readonly code: number; times: number }[];
 }
@@ -78,6 +80,8 @@ export interface ClusterOptions {
   readonly profile?: ProfileName | Profile;
   /** Present: every connection must log in. */
   readonly sasl?: SaslServer;
+  /** Broker n is in rack `rn`, and leaders send those who name a rack to the replica in it (KIP-392). */
+  readonly racks?: boolean;
   /** Fetch sessions per broker. Default 1000, as in Kafka. */
   readonly sessionSlots?: number;
   /** Requests kept in the trace. Default 100000. */
@@ -115,6 +119,8 @@ export class FakeCluster {
   /** Called when a broker goes down or comes up. */
   readonly onBroker: ((broker: Broker) => void)[] = [];
   autoCreateTopics = false;
+  /** Leaders name the replica in the client's rack even where they should know that it is behind. */
+  namesAnyReplica = false;
   nextProducerId = 1000n;
   readonly transactions = new Transactions();
   /** As message.max.bytes. */
@@ -138,7 +144,7 @@ export class FakeCluster {
         id,
         host: "127.0.0.1",
         port: 9091 + id,
-        rack: null,
+        rack: options.racks === true ? `r${id}` : null,
         profile,
         alive: true,
         sessions: new FetchSessions(options.sessionSlots ?? 1000),
@@ -206,7 +212,16 @@ export class FakeCluster {
     const leaderEpoch = options.epoch ?? 0;
     log.beginEpoch(leaderEpoch);
     const producers = new ProducerStates();
-    topic.partitions.push({ index, leader: replicas[0]!, leaderEpoch, replicas, log, producers, faults: [] });
+    topic.partitions.push({
+      index,
+      leader: replicas[0]!,
+      leaderEpoch,
+      replicas,
+      log,
+      producers,
+      followersEnd: null,
+      faults: [],
+    });
   }
 
   addPartitions(name: string, count: number): void {

@@ -42,6 +42,7 @@ export function nodeProperties(node: Node, all: readonly Node[], dataFolder: str
     "process.roles": "broker,controller",
     "node.id": node.id,
     "broker.rack": `r${node.id}`,
+    "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
     "controller.quorum.voters": all.map((n) => `${n.id}@127.0.0.1:${n.ports.CONTROLLER}`).join(","),
     "controller.listener.names": "CONTROLLER",
     "inter.broker.listener.name": "PLAIN",

@@ -16,6 +16,8 @@ type FetchCall = Call<"Fetch">;
 const NO_BYTES = new Uint8Array(0);
 /** Leader hints for clients that meet the wrong broker (KIP-951). */
 const HINT_VERSION = 12;
+/** From here on clients tell their rack, and followers answer them. */
+const RACK_VERSION = 11;
 const ENDPOINT_VERSION = 16;
 const READ_COMMITTED = 1;
 
@@ -75,7 +77,10 @@ function readAll(call: FetchCall, wanted: readonly WantedPartition[]): Round {
     // The first partition with data gives at least one whole batch, whatever the limits (KIP-74).
     const answer = readOne(call, w, Math.max(room, 0), bytes === 0);
     bytes += answer.records?.length ?? 0;
-    urgent ||= answer.errorCode !== 0 || answer.divergingEpoch !== undefined;
+    urgent ||=
+      answer.errorCode !== 0 ||
+      answer.divergingEpoch !== undefined ||
+      answer.preferredReadReplica !== undefined;
     answers.push(answer);
   }
   return { answers, bytes, urgent };
@@ -91,20 +96,28 @@ function readOne(call: FetchCall, w: WantedPartition, room: number, minOne: bool
         ? cluster.topicById(w.topicId)
         : cluster.topics.get(w.topic);
   const unknown = byId ? ERROR.UNKNOWN_TOPIC_ID : ERROR.UNKNOWN_TOPIC_OR_PARTITION;
-  const checked = checkLeader("Fetch", broker, topic, w.partition, w.currentLeaderEpoch, unknown);
+  const near = request.version >= RACK_VERSION && broker.rack !== null && broker.rack === request.body.rackId;
+  const who = near ? "replica" : "leader";
+  const checked = checkLeader("Fetch", broker, topic, w.partition, w.currentLeaderEpoch, unknown, who);
   if (!checked.ok)
     return { ...failed(w, checked.code), ...hint(call, checked.code, topic?.partitions[w.partition]) };
   const { log } = checked.partition;
+  const closer = closest(call, checked.partition, w.fetchOffset);
+  if (closer !== null) {
+    return { ...failed(w, ERROR.NONE), ...standing(checked.partition), preferredReadReplica: closer };
+  }
+  const end = checked.partition.leader === broker.id ? log.end : followersEnd(checked.partition);
   const divergence = diverging(checked.partition, w);
   if (divergence !== null) return { ...failed(w, ERROR.NONE), ...standing(checked.partition), ...divergence };
-  if (w.fetchOffset < log.start || w.fetchOffset > log.end) return failed(w, ERROR.OFFSET_OUT_OF_RANGE);
+  if (w.fetchOffset < log.start || w.fetchOffset > end) return failed(w, ERROR.OFFSET_OUT_OF_RANGE);
   const committed = request.body.isolationLevel === READ_COMMITTED;
-  const limit = committed ? log.lastStable : log.highWatermark;
+  const top = committed ? log.lastStable : log.highWatermark;
+  const limit = top < end ? top : end;
   const records = log.read(w.fetchOffset, limit, room, minOne);
   return {
     partitionIndex: w.partition,
     errorCode: ERROR.NONE,
-    ...standing(checked.partition),
+    ...standing(checked.partition, end),
     abortedTransactions: committed
       ? records.length === 0
         ? []
@@ -114,8 +127,25 @@ function readOne(call: FetchCall, w: WantedPartition, room: number, minOne: bool
   };
 }
 
-function standing({ log }: Partition) {
-  return { highWatermark: log.highWatermark, lastStableOffset: log.lastStable, logStartOffset: log.start };
+function standing({ log }: Partition, end: bigint = log.end) {
+  const known = (offset: bigint) => (offset < end ? offset : end);
+  return {
+    highWatermark: known(log.highWatermark),
+    lastStableOffset: known(log.lastStable),
+    logStartOffset: log.start,
+  };
+}
+
+function followersEnd({ log, followersEnd: end }: Partition): bigint {
+  return end === null || end > log.end ? log.end : end;
+}
+
+/** The replica in the client's rack that its leader sends it to, null if there is no better one than the leader. */
+function closest({ cluster, broker, request }: FetchCall, p: Partition, offset: bigint): number | null {
+  const { rackId } = request.body;
+  if (p.leader !== broker.id || rackId === "" || broker.rack === rackId) return null;
+  if (offset > followersEnd(p) && !cluster.namesAnyReplica) return null;
+  return p.replicas.find((id) => cluster.broker(id).alive && cluster.broker(id).rack === rackId) ?? null;
 }
 
 function failed(w: WantedPartition, errorCode: number): Answer {

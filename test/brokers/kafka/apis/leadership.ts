@@ -7,6 +7,9 @@ export type Checked =
   | { readonly ok: true; readonly partition: Partition }
   | { readonly ok: false; readonly code: number };
 
+/** Who may answer: the leader alone, or any replica as well. */
+type Who = "leader" | "replica";
+
 /** `unknown`: the error for a topic that is not there, by name or by id. `epoch`: the client's, -1 if it has none. */
 export function checkLeader(
   api: ApiName,
@@ -15,6 +18,7 @@ export function checkLeader(
   index: number,
   epoch: number,
   unknown: number,
+  who: Who = "leader",
 ): Checked {
   if (topic === undefined) return { ok: false, code: unknown };
   if (topic.error !== 0) return { ok: false, code: topic.error };
@@ -22,7 +26,8 @@ export function checkLeader(
   if (partition === undefined) return { ok: false, code: ERROR.UNKNOWN_TOPIC_OR_PARTITION };
   const fault = takeFault(partition, api);
   if (fault !== 0) return { ok: false, code: fault };
-  if (partition.leader !== broker.id) return { ok: false, code: ERROR.NOT_LEADER_OR_FOLLOWER };
+  const follows = who === "replica" && partition.replicas.includes(broker.id);
+  if (partition.leader !== broker.id && !follows) return { ok: false, code: ERROR.NOT_LEADER_OR_FOLLOWER };
   if (epoch >= 0 && broker.profile.leaderEpochs) {
     if (epoch < partition.leaderEpoch) return { ok: false, code: ERROR.FENCED_LEADER_EPOCH };
     if (epoch > partition.leaderEpoch) return { ok: false, code: ERROR.UNKNOWN_LEADER_EPOCH };
