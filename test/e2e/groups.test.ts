@@ -3,71 +3,14 @@
  * brokers, several twg processes on one lake, a producer throughout; at the end the files are compared with the log.
  */
 import { describe, expect, test } from "bun:test";
-import { orphansIn } from "../../scripts/torture/orphans.ts";
 import { demandBrokers } from "./demand-brokers.ts";
 import { feed } from "./feeder.ts";
-import {
-  commitsOf,
-  compareWithKafka,
-  createTopic,
-  endsOf,
-  fresh,
-  MAIN,
-  pythonPath,
-  type Served,
-  scriptPath,
-} from "./real-kafka.ts";
-import { catchUp, type Pipeline, pipeline, stream, type Twg } from "./twg.ts";
+import { MAIN, pythonPath, scriptPath } from "./real-kafka.ts";
+import { allLanded, divides, LIMIT, PARTITIONS, reads, served, shared } from "./shared-group.ts";
+import { stream } from "./twg.ts";
 import { until } from "./until.ts";
 
-const LIMIT = 180_000;
-const PARTITIONS = 6;
-const served = MAIN as Served;
-
 demandBrokers("groups");
-
-interface Shared extends Pipeline {
-  readonly topic: string;
-  readonly group: string;
-}
-
-async function shared(protocol: "classic" | "consumer", more = ""): Promise<Shared> {
-  const topic = fresh("groups");
-  const group = `g-${topic}`;
-  await createTopic(served, topic, { partitions: PARTITIONS });
-  const source = `group_protocol = "${protocol}"\nsession_timeout_ms = "6s"\n${more}`;
-  return { ...pipeline({ served, topics: [topic], group, source }), topic, group };
-}
-
-/** Partitions that a process reads, by its own log. */
-function reads(t: Twg): Set<number> {
-  const now = new Set<number>();
-  for (const line of t.log) {
-    const partition = Number(line.fields["partition"]);
-    if (line.event === "stream.begun") now.add(partition);
-    if (line.event === "stream.ended") now.delete(partition);
-  }
-  return now;
-}
-
-const divided = (members: readonly Twg[]) => {
-  const all = members.flatMap((m) => [...reads(m)]);
-  return (
-    all.length === PARTITIONS && new Set(all).size === PARTITIONS && members.every((m) => reads(m).size > 0)
-  );
-};
-
-const divides = (members: readonly Twg[]) =>
-  until(`${members.length} processes divide the partitions`, () => divided(members) || null);
-
-async function allLanded(p: Shared, records: number): Promise<void> {
-  await catchUp(p);
-  const compared = await compareWithKafka(served, p.topic, p.lake);
-  expect(compared.differences).toEqual([]);
-  expect(compared.rows).toBe(records);
-  expect(orphansIn(p.lake)).toEqual([]);
-  expect(await commitsOf(served, p.topic, p.group)).toEqual(await endsOf(served, p.topic));
-}
 
 describe.skipIf(MAIN === null)("several processes in one group", () => {
   for (const protocol of ["classic", "consumer"] as const) {
