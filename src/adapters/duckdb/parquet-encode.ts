@@ -1,5 +1,6 @@
 /** A batch of columns as one Parquet file of one row group, in memory. */
 
+import { type ConstantColumn, withConstants } from "../../core/formats/parquet/constant-columns.ts";
 import { withoutInstants } from "../../core/types/nanosecond-instants.ts";
 import type { ColumnType, TableBatch } from "../../core/types/table-batch.ts";
 import { type DuckEngine, sqlName, sqlText } from "./engine.ts";
@@ -12,6 +13,8 @@ export interface ParquetEncoding {
 
 /** More rows than any batch has: one row group a file. */
 const ONE_GROUP = 1 << 30;
+/** Distinct values up to which a column may have a dictionary. The engine's default follows the rows of a group, and looks long at columns of unique values. */
+const DICTIONARY_VALUES = 10_000;
 
 export class ParquetEncoder {
   readonly #engine: DuckEngine;
@@ -22,19 +25,20 @@ export class ParquetEncoder {
     this.#engine = engine;
     const codec =
       compression === "zstd" ? `codec 'zstd', compression_level ${level}` : "codec 'uncompressed'";
-    this.#options = `format parquet, row_group_size ${ONE_GROUP}, use_tmp_file false, ${codec}`;
+    this.#options = `format parquet, row_group_size ${ONE_GROUP}, dictionary_size_limit ${DICTIONARY_VALUES}, use_tmp_file false, ${codec}`;
   }
 
   encode(batch: TableBatch): Uint8Array {
-    const version = batch.fields.some((f) => hasUint32(f.type)) ? "v1" : "v2";
-    const columns = batch.fields.map((f) => sqlName(f.name)).join(", ");
+    const { constants, varying } = parted(batch);
+    const version = varying.fields.some((f) => hasUint32(f.type)) ? "v1" : "v2";
+    const columns = varying.fields.map((f) => sqlName(f.name)).join(", ");
     try {
-      this.#engine.lend(withoutInstants(batch), (view) =>
+      this.#engine.lend(withoutInstants(varying), (view) =>
         this.#engine.run(
           `COPY (SELECT ${columns} FROM ${view}) TO ${sqlText(this.#file.path)} (${this.#options}, parquet_version ${version})`,
         ),
       );
-      return this.#file.take();
+      return withConstants(this.#file.take(), batch.rows, constants);
     } finally {
       this.#file.clear();
     }
@@ -62,4 +66,19 @@ function hasUint32(type: ColumnType): boolean {
     default:
       return false;
   }
+}
+
+/** What the engine need not look at, and the rest, of which it needs one column at least. */
+function parted(batch: TableBatch): {
+  readonly constants: readonly ConstantColumn[];
+  readonly varying: TableBatch;
+} {
+  const { fields, columns, rows } = batch;
+  const constants = columns.flatMap(({ constant: value }, at): readonly ConstantColumn[] => {
+    const { name, type } = fields[at]!;
+    return value === undefined ? [] : [{ at, name, text: type.id === "utf8", value }];
+  });
+  if (constants.length === fields.length) return { constants: [], varying: batch };
+  const varies = (_: unknown, i: number): boolean => columns[i]!.constant === undefined;
+  return { constants, varying: { fields: fields.filter(varies), columns: columns.filter(varies), rows } };
 }

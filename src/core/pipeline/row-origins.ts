@@ -53,6 +53,13 @@ export interface FileOrigin {
   readonly rank: number | null;
 }
 
+interface Origin {
+  readonly file: FileOrigin;
+  readonly name: Uint8Array;
+  readonly digest: Uint8Array;
+  readonly rank: number;
+}
+
 type Shape = Pick<TableSpec, "metadata" | "prefix" | "ranked">;
 
 export function originFields({ metadata, prefix, ranked }: Shape): readonly ColumnField[] {
@@ -89,7 +96,9 @@ export class RowOrigins {
   /** Of `all`. */
   readonly #id: FixedBuilder | null;
   readonly #ingested: FixedBuilder | null;
-  #origin: { readonly name: Uint8Array; readonly digest: Uint8Array; readonly rank: number } | null = null;
+  #origin: Origin | null = null;
+  /** The file of all rows so far; null where there are several. */
+  #only: Origin | null = null;
   #base: RecordIdBase | null = null;
   #begun = 0;
 
@@ -110,8 +119,9 @@ export class RowOrigins {
   }
 
   /** Rows that come belong to this file. Its id rests on its content, so it is the same under every name. */
-  begin({ name, sha256, rank }: FileOrigin): void {
-    this.#origin = { name: UTF8.encode(name), digest: Uint8Array.fromHex(sha256), rank: rank ?? 0 };
+  begin(file: FileOrigin): void {
+    const { name, sha256, rank } = file;
+    this.#origin = { file, name: UTF8.encode(name), digest: Uint8Array.fromHex(sha256), rank: rank ?? 0 };
     this.#begun = this.#now();
     if (this.#id !== null)
       this.#base = recordIdBase({ transport: "file", cluster: "", topic: sha256, incarnation: 0 });
@@ -119,6 +129,8 @@ export class RowOrigins {
 
   add(firstRow: number, rows: number): void {
     const { name, digest, rank } = this.#origin!;
+    if (this.#row.rows === 0) this.#only = this.#origin;
+    else if (this.#only !== null && !sameFile(this.#only.file, this.#origin!.file)) this.#only = null;
     fill(this.#name, name, rows);
     fill(this.#digest, digest, rows);
     const b = this.#row;
@@ -141,9 +153,10 @@ export class RowOrigins {
 
   finish(): TableColumn[] {
     const { rows } = this.#row;
+    const one = rows > 0 ? this.#only : null;
     const columns: Readonly<Record<string, () => TableColumn>> = {
-      source_topic: () => this.#name.finish(),
-      source_message_id: () => this.#digest.finish(),
+      source_topic: () => constant(this.#name, one?.name),
+      source_message_id: () => constant(this.#digest, one?.digest),
       source_offset: () => this.#row.finish(),
       [RANK]: () => this.#rank!.finish(),
       record_id: () => this.#id!.finish(),
@@ -164,10 +177,18 @@ export class RowOrigins {
   }
 }
 
+function sameFile(a: FileOrigin, b: FileOrigin): boolean {
+  return a.name === b.name && a.sha256 === b.sha256;
+}
+
 function sameText(text: Uint8Array, rows: number): TableColumn {
   const b = new BytesBuilder(TEXT);
   fill(b, text, rows);
-  return b.finish();
+  return constant(b, rows === 0 ? undefined : text);
+}
+
+function constant(b: BytesBuilder, value: Uint8Array | undefined): TableColumn {
+  return value === undefined ? b.finish() : { ...b.finish(), constant: value };
 }
 
 function nulls(type: ColumnType, rows: number): TableColumn {

@@ -42,6 +42,8 @@ export interface TableColumn {
   readonly offsets: Int32Array | null;
   readonly data: Uint8Array;
   readonly children: readonly TableColumn[];
+  /** Of utf8 and binary: what every row holds, where that is known. The buffers hold it too. */
+  readonly constant?: Uint8Array;
 }
 
 export interface TableBatch {

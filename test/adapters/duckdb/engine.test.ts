@@ -3,12 +3,16 @@
  * its sandbox by no door. Method: the real library; values made by SQL, files read back by hyparquet.
  */
 import { afterAll, expect, test } from "bun:test";
-import { parquetReadObjects } from "hyparquet";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { parquetMetadata, parquetReadObjects } from "hyparquet";
 import { compressors } from "hyparquet-compressors";
 import { DuckEngine, interruptEngine } from "../../../src/adapters/duckdb/engine.ts";
 import { ParquetEncoder } from "../../../src/adapters/duckdb/parquet-encode.ts";
 import { Failure } from "../../../src/core/failure/failure.ts";
 import { JoinedFile } from "../../../src/core/formats/parquet/join.ts";
+import { readTree, type ThriftList } from "../../../src/core/formats/parquet/thrift-tree.ts";
 import type { TableBatch } from "../../../src/core/types/table-batch.ts";
 import { cellOf } from "../../core/codecs/table.ts";
 
@@ -109,5 +113,63 @@ test("pieces that are joined read as one file", async () => {
   const read = await parquetReadObjects({ file: new Uint8Array(file).buffer, compressors });
   expect(read).toEqual(want as never);
   expect(file.length).toBe(parts.reduce((n, p) => n + p.length, 0));
+  encoder.close();
+});
+
+/** FileMetaData.column_orders, which hyparquet does not give. */
+function ordersOf(file: Uint8Array): readonly unknown[] {
+  const length = new DataView(file.buffer).getUint32(file.length - 8, true);
+  const footer = readTree(file.subarray(file.length - 8 - length, file.length - 8));
+  return (footer.get(7)!.value as ThriftList).items;
+}
+
+test("columns that hold one value are put beside what the engine wrote, and read as if it had written them", async () => {
+  const encoder = new ParquetEncoder(engine, { compression: "zstd", level: 1 });
+  const joined = new JoinedFile();
+  const parts: Uint8Array[] = [JoinedFile.head];
+  const want: unknown[] = [];
+  const digest = Uint8Array.from({ length: 32 }, (_, i) => (37 * i + 129) & 255);
+  for (const [rows, known] of [
+    [1, true],
+    [70, false],
+    [200, true],
+  ] as const) {
+    const sql = `SELECT [i, NULL] AS l, {'x': i, 'y': 's' || i} AS st, 'in/café.csv' AS name, i, from_hex('${digest.toHex()}') AS digest,
+                 i % 3 = 0 AS b FROM range(${rows}) t(i)`;
+    for (const batch of engine.batches(sql)) {
+      const constants: Record<string, Uint8Array> = known
+        ? { name: new TextEncoder().encode("in/café.csv"), digest }
+        : {};
+      const columns = batch.columns.map((c, i) => {
+        const constant = constants[batch.fields[i]!.name];
+        return constant === undefined ? c : { ...c, constant };
+      });
+      // Row groups of both kinds in one file: their schemas must be the same.
+      parts.push(joined.add(encoder.encode({ ...batch, columns })));
+      for (const [l, st, name, i, d, b] of rowsOf(batch)) want.push({ l, st, name, i, digest: d, b });
+    }
+  }
+  parts.push(joined.finish([], "twg test"));
+  const file = new Uint8Array(Buffer.concat(parts));
+  // Arrow refuses a file whose leaves and orders of comparison differ in number.
+  const footer = parquetMetadata(file.buffer);
+  expect(ordersOf(file)).toHaveLength(footer.row_groups[0]!.columns.length);
+  const read = await parquetReadObjects({ file: file.buffer, compressors, utf8: false });
+  const plain = (v: unknown) =>
+    JSON.stringify(v, (_, x) =>
+      typeof x === "bigint" ? Number(x) : x instanceof Uint8Array ? x.toHex() : x,
+    );
+  expect(read.map(plain)).toEqual(want.map(plain));
+  const path = join(mkdtempSync(join(tmpdir(), "twg-constant-")), "a.parquet");
+  await Bun.write(path, file);
+  const other = new DuckEngine({ threads: 1, memoryBytes: 256 << 20, spill: null, allowed: [dirname(path)] });
+  const of = (sql: string) => [...other.batches(sql)].flatMap(rowsOf);
+  expect(
+    of(`SELECT name, digest, count(*), sum(i) FROM '${path}' WHERE name = 'in/café.csv' GROUP BY ALL`).map(
+      plain,
+    ),
+  ).toEqual([["in/café.csv", digest, 271, 22_315]].map(plain));
+  expect(of(`SELECT count(*) FROM '${path}' WHERE name < 'in'`).map(plain)).toEqual(["[0]"]);
+  other.close();
   encoder.close();
 });

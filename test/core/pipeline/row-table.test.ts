@@ -90,3 +90,27 @@ test("all: the whole list but the value, what files lack null, ids by content an
   t.clear();
   expect(t.batch().columns.every((c) => c.length === 0)).toBe(true);
 });
+
+test("name and digest are told as constant while all rows are of one file, and only then", () => {
+  const t = table([[0, 3]]);
+  const constants = () =>
+    t.batch().columns.map((c) => (c.constant === undefined ? null : c.constant.toHex()));
+  const one = [null, "66", "00ff", null, null];
+  const none = [null, null, null, null, null];
+  expect(constants()).toEqual(one);
+  // The next piece of the same file.
+  t.begin({ name: "f", sha256: "00ff", rank: 7 });
+  t.addRun(3, 1);
+  expect(constants()).toEqual(one);
+  t.begin({ name: "f", sha256: "00fe", rank: 8 });
+  expect(constants()).toEqual(one);
+  t.addRun(0, 1);
+  expect(constants()).toEqual(none);
+  t.begin({ name: "f", sha256: "00ff", rank: 7 });
+  t.addRun(4, 1);
+  expect(constants()).toEqual(none);
+  t.clear();
+  expect(constants()).toEqual(none);
+  t.addRun(5, 1);
+  expect(constants()).toEqual(one);
+});
