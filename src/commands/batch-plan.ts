@@ -11,6 +11,7 @@ import {
   localFiles,
 } from "../adapters/files/locate.ts";
 import { encodingOf, rawHead, type Sample, sampleOf } from "../adapters/files/sample.ts";
+import { LF } from "../core/codecs/csv/dialect.ts";
 import { type Cells, columnNames, sampleRecords, sniffDialect } from "../core/codecs/csv/sniff.ts";
 import { inferType } from "../core/codecs/infer.ts";
 import { inferFields, parseLines } from "../core/codecs/json/infer.ts";
@@ -269,11 +270,12 @@ async function inferJson(
 }
 
 async function jsonRows(o: Opened, layout: FileLayout, most: number): Promise<Record<string, unknown>[]> {
-  for (let bytes = SAMPLE_BYTES; ; bytes *= 4) {
-    const s = await sample(o, layout, bytes);
-    const rows = parseLines(new TextDecoder().decode(s.bytes), most);
-    if (s.whole || rows.length >= most || bytes >= MAX_SAMPLE_BYTES) return rows;
+  let rows: Record<string, unknown>[] = [];
+  for await (const { bytes } of samples(o, layout, most, LF)) {
+    rows = parseLines(new TextDecoder().decode(bytes), most);
+    if (rows.length >= most) break;
   }
+  return rows;
 }
 
 async function csvRows(
@@ -281,12 +283,39 @@ async function csvRows(
   layout: Extract<FileLayout, { format: "csv" }>,
   most: number,
 ): Promise<Cells[]> {
-  for (let bytes = SAMPLE_BYTES; ; bytes *= 4) {
-    const s = await sample(o, PLAIN, bytes);
-    const records = sampleRecords(s.bytes, layout.dialect, most + 1, s.whole);
-    if (s.whole || records.length > most || bytes >= MAX_SAMPLE_BYTES)
-      return records.slice(layout.header ? 1 : 0, most + (layout.header ? 1 : 0));
+  let records: Cells[] = [];
+  for await (const { bytes, whole } of samples(o, PLAIN, most, layout.dialect.newline)) {
+    records = sampleRecords(bytes, layout.dialect, most + 1, whole);
+    if (records.length > most) break;
   }
+  return records.slice(layout.header ? 1 : 0, most + (layout.header ? 1 : 0));
+}
+
+/**
+ * Begins of a file, each larger than the one before, up to its end or what is looked at. One with too few line ends
+ * is passed over: it can't hold the rows, and counting costs nothing beside reading values.
+ */
+async function* samples(
+  o: Opened,
+  layout: FileLayout,
+  most: number,
+  newline: number,
+): AsyncGenerator<Sample> {
+  for (let bytes = SAMPLE_BYTES; ; ) {
+    const s = await sample(o, layout, bytes);
+    const last = s.whole || bytes >= MAX_SAMPLE_BYTES;
+    const lines = lineEnds(s.bytes, newline);
+    if (last || lines > most) yield s;
+    if (last) return;
+    const wanted = lines > most ? 4 : (1.25 * most) / Math.max(1, lines);
+    bytes = Math.min(MAX_SAMPLE_BYTES, Math.ceil(bytes * Math.min(8, Math.max(1.5, wanted))));
+  }
+}
+
+function lineEnds(bytes: Uint8Array, newline: number): number {
+  let lines = 0;
+  for (let at = bytes.indexOf(newline); at >= 0; at = bytes.indexOf(newline, at + 1)) lines++;
+  return lines;
 }
 
 /** Every column of a file must have its place: to leave one out would lose it without a word. */

@@ -4,6 +4,7 @@
  */
 
 import { plainNumber } from "../types/read-numbers.ts";
+import { daysOf } from "../types/read-times.ts";
 import type { ColumnType } from "../types/table-batch.ts";
 
 const TEXT: ColumnType = { id: "utf8" };
@@ -49,10 +50,7 @@ export function temporalType(values: readonly string[]): ColumnType | null {
 }
 
 function isDay(text: string): boolean {
-  const [y, m, d] = text.split("-").map(Number) as [number, number, number];
-  const date = new Date(Date.UTC(2000, m - 1, d));
-  date.setUTCFullYear(y, m - 1, d);
-  return date.getUTCMonth() === m - 1 && date.getUTCDate() === d;
+  return !Number.isNaN(daysOf(+text.slice(0, 4), +text.slice(5, 7), +text.slice(8, 10)));
 }
 
 function integerType(values: readonly string[]): ColumnType {
