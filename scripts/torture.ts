@@ -14,7 +14,8 @@
  * with-servers.sh --postgres, or one that is started for the run).
  * With s3 it is a server of with-servers.sh --s3 (`--store versitygw` or `seaweedfs`), and with `--proxy 0.05` every
  * twentieth request meets what networks, load balancers and overloaded stores do.
- * With batch there is no broker: files of several kinds are landed by `twg batch`, and refused rows are compared as well.
+ * With batch there is no broker: files of several kinds are landed by `twg batch`, and refused rows are compared as well;
+ * `--destination postgres` lands them in tables, and kills sessions too.
  * With --bootstrap librdkafka writes while twg is killed, reads everything at the end, and every value is compared with the files.
  * With --scenario groups several processes share a real cluster's topic (--members, --minutes, --rate, --protocol
  * classic|consumer|upgrade): see torture/groups.ts.
@@ -29,6 +30,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { SeededChance } from "../test/sim/chance.ts";
 import { tortureBatch } from "./torture/batch.ts";
+import { type BatchPlace, databasePlace, folderPlace } from "./torture/batch-places.ts";
 import { startBroker, type Topic, topicOf } from "./torture/broker.ts";
 import { type GroupTorture, tortureGroups } from "./torture/groups.ts";
 import { parquetSink } from "./torture/parquet-sink.ts";
@@ -54,6 +56,7 @@ const { values: flags } = parseArgs({
     binary: { type: "string" },
     bootstrap: { type: "string" },
     "kill-brokers": { type: "boolean", default: false },
+    destination: { type: "string", default: "parquet" },
     store: { type: "string", default: "versitygw" },
     proxy: { type: "string", default: "0" },
     keep: { type: "boolean", default: false },
@@ -212,8 +215,22 @@ async function run(sink: TortureSink): Promise<boolean> {
 
 /** Files have an end: their lives are told apart from those of a stream. */
 async function batchLives(): Promise<boolean> {
+  const { destination } = flags;
+  const place =
+    destination === "postgres"
+      ? await databasePlace(folder, new SeededChance(Number(flags.seed) + 1))
+      : folderPlace(folder);
+  try {
+    return await batchTorture(place);
+  } finally {
+    await place.stop();
+  }
+}
+
+async function batchTorture(place: BatchPlace): Promise<boolean> {
   const { clean, ...result } = await tortureBatch({
     folder,
+    place,
     twg,
     kills: Number(flags.kills),
     records: Number(flags.records),

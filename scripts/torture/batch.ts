@@ -1,21 +1,20 @@
 /**
  * Kills `twg batch` with SIGKILL at random moments and compares what landed with what a run without kills lands. Rows
- * are counted by pyarrow where TWG_PYTHON names an interpreter that has it, else by hyparquet; refused rows by their lines.
+ * are counted by pyarrow where TWG_PYTHON names an interpreter that has it, else by hyparquet, or by psql; refused rows by
+ * their lines.
  */
 
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { Glob } from "bun";
-import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
-import { compressors } from "hyparquet-compressors";
 import { DuckEngine, sqlText } from "../../src/adapters/duckdb/engine.ts";
 import type { SeededChance } from "../../test/sim/chance.ts";
-import { orphansIn } from "./orphans.ts";
+import type { BatchPlace, Landed } from "./batch-places.ts";
 import { kill, start } from "./process.ts";
 
 export interface BatchTorture {
   readonly folder: string;
+  readonly place: BatchPlace;
   readonly twg: readonly string[];
   readonly kills: number;
   readonly records: number;
@@ -77,10 +76,7 @@ piece_bytes = "64KiB"
 max_rejects = 1000000
 [[sink]]
 name = "out"
-type = "parquet"
-path = "${join(o.folder, out)}"
-roll_bytes = "128KiB"
-row_group_bytes = "64KiB"
+${o.place.section(out)}
 [observability]
 listen = "off"
 `,
@@ -94,41 +90,6 @@ async function runToEnd(o: BatchTorture, config: string): Promise<void> {
   if (code !== 0) throw new Error(`twg batch ended with ${code}:\n${life.log()}`);
 }
 
-interface Landed {
-  readonly ids: readonly number[];
-  readonly rejects: readonly string[];
-}
-
-const READ = `
-import glob, json, sys
-import pyarrow.parquet as pq
-print(json.dumps([i for f in glob.glob(sys.argv[1] + "/*.parquet") for i in pq.read_table(f, columns=["id"], partitioning=None).column(0).to_pylist()]))
-`;
-
-async function landedIn(folder: string): Promise<Landed> {
-  const python = process.env.TWG_PYTHON;
-  let ids: number[] = [];
-  if (python !== undefined) {
-    const run = Bun.spawnSync([python, "-c", READ, folder]);
-    if (run.exitCode !== 0) throw new Error(`pyarrow: ${run.stderr.toString().slice(-500)}`);
-    ids = JSON.parse(run.stdout.toString()) as number[];
-  } else {
-    for (const path of new Glob("*.parquet").scanSync({ cwd: folder, absolute: true })) {
-      const rows = await parquetReadObjects({
-        file: await asyncBufferFromFile(path),
-        columns: ["id"],
-        compressors,
-      });
-      for (const r of rows) ids.push(Number(r.id));
-    }
-  }
-  const files = existsSync(folder)
-    ? [...new Glob("_rejects/*.ndjson").scanSync({ cwd: folder, absolute: true })]
-    : [];
-  const rejects = files.flatMap((f) => readFileSync(f, "utf8").trim().split("\n"));
-  return { ids: ids.sort((a, b) => a - b), rejects: rejects.sort() };
-}
-
 export async function tortureBatch(
   o: BatchTorture,
 ): Promise<Record<string, unknown> & { readonly clean: boolean }> {
@@ -137,9 +98,10 @@ export async function tortureBatch(
   const began = performance.now();
   await runToEnd(o, calm);
   const wholeMs = performance.now() - began;
-  const want = await landedIn(join(o.folder, "calm"));
+  const want = await o.place.landed("calm");
   const sum = { landed: 0, rejected: 0, lost: 0, doubled: 0, orphans: 0, differing_rejects: 0, folders: 0 };
   let kills = 0;
+  const calmDown = o.place.trouble();
   // A job that got to its end is judged, and the next kills meet a new one: they must fall into work.
   while (kills < o.kills || sum.folders === 0) {
     const name = `killed-${sum.folders++}`;
@@ -154,22 +116,29 @@ export async function tortureBatch(
       await kill(life, "SIGKILL");
       if (++kills % 10 === 0) o.say(`${kills} of ${o.kills} kills`);
     }
-    await judge(join(o.folder, name), want, sum);
+    await judge(o.place, name, want, sum);
   }
+  await calmDown();
   const { lost, doubled, orphans, differing_rejects } = sum;
   return {
     sink: "batch",
     kills,
     produced: (want.ids.length + want.rejects.length) * sum.folders,
     ...sum,
-    reader: process.env.TWG_PYTHON === undefined ? "hyparquet" : "pyarrow",
+    ...o.place.figures(),
+    reader: o.place.reader,
     seed: o.seed,
     clean: lost + doubled + orphans + differing_rejects === 0,
   };
 }
 
-async function judge(folder: string, want: Landed, sum: Record<string, number>): Promise<void> {
-  const got = await landedIn(folder);
+async function judge(
+  place: BatchPlace,
+  name: string,
+  want: Landed,
+  sum: Record<string, number>,
+): Promise<void> {
+  const got = await place.landed(name);
   const add = (key: string, n: number): void => {
     sum[key] = (sum[key] ?? 0) + n;
   };
@@ -179,5 +148,5 @@ async function judge(folder: string, want: Landed, sum: Record<string, number>):
   add("lost", want.ids.filter((id) => !unique.has(id)).length);
   add("doubled", got.ids.length - unique.size);
   add("differing_rejects", JSON.stringify(got.rejects) === JSON.stringify(want.rejects) ? 0 : 1);
-  add("orphans", orphansIn(folder).length);
+  add("orphans", place.orphans(name));
 }

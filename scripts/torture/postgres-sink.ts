@@ -33,7 +33,7 @@ export async function postgresSink(
   chance: SeededChance,
   killServers: boolean,
 ): Promise<TortureSink> {
-  const { place, server, ours } = await theServer(folder);
+  const { place, server, stop } = await theServer(folder);
   const database = `torture_${process.pid}`;
   psql(server, "postgres", `create database ${database}`);
   const figures = { session_kills: 0, server_kills: 0 };
@@ -94,21 +94,23 @@ connect_timeout_ms = "30s"`,
     figures: () => figures,
     async stop() {
       psql(server, "postgres", `drop database if exists ${database} with (force)`);
-      if (ours) await stopPostgres(place);
+      await stop();
     },
   };
 }
 
-async function theServer(folder: string): Promise<{ place: string; server: PostgresServer; ours: boolean }> {
+export async function theServer(
+  folder: string,
+): Promise<{ place: string; server: PostgresServer; stop: () => Promise<void> }> {
   const given = process.env.TWG_REAL_POSTGRES;
   if (given !== undefined) {
     const place = (JSON.parse(given) as { folder: string }).folder;
     const server = loadPostgres(place);
-    if (server !== null) return { place, server, ours: false };
+    if (server !== null) return { place, server, stop: () => Promise.resolve() };
   }
   const place = join(folder, "postgres");
   mkdirSync(place);
-  return { place, server: await startPostgres(place), ours: true };
+  return { place, server: await startPostgres(place), stop: () => stopPostgres(place) };
 }
 
 function landedIn(server: PostgresServer, database: string): Landed {
