@@ -11,7 +11,7 @@ import { systemClock } from "./adapters/system/clock.ts";
 import { systemSaslCrypto } from "./adapters/system/sasl-crypto.ts";
 import type { BatchLaneInit, BatchThread, CutterInit } from "./commands/batch-lane.ts";
 import { crashHook } from "./commands/crash-hook.ts";
-import type { LaneConfig, LaneSink } from "./commands/lane-config.ts";
+import type { LaneConfig, LaneSink, RenewSink } from "./commands/lane-config.ts";
 import { openLaneStore } from "./commands/lane-store.ts";
 import type { Codecs } from "./core/compression/codec.ts";
 import { asFailure, toWire } from "./core/failure/failure.ts";
@@ -24,6 +24,7 @@ declare const self: Worker;
 const post = (message: FromLane, transfer: ArrayBuffer[] = []) => self.postMessage(message, transfer);
 
 let lane: Lane | null = null;
+let renew: (sink: LaneSink) => void = () => {};
 
 function build(init: LaneInit<LaneConfig>): Lane {
   const { config } = init;
@@ -32,6 +33,8 @@ function build(init: LaneInit<LaneConfig>): Lane {
   const instance = `${config.instance}-l${init.lane}`;
   const { sink } = config;
   let serial = 0;
+  const { writer, renew: renewed } = rawWriter(sink, instance, codecs);
+  renew = renewed;
   return new Lane({
     lane: init.lane,
     rollBytes: sink.rollBytes,
@@ -43,21 +46,32 @@ function build(init: LaneInit<LaneConfig>): Lane {
       maxRows: config.batchRows,
       maxBytes: config.batchBytes,
     }),
-    writer: rawWriter(sink, instance, codecs),
+    writer,
     newSetId: () => `${instance}-${serial++}`,
     post,
   });
 }
 
-function rawWriter(sink: LaneSink, instance: string, codecs: Codecs): RawWriter {
+interface OpenedWriter {
+  readonly writer: RawWriter;
+  /** Takes over secrets that were read again. */
+  renew(sink: LaneSink): void;
+}
+
+function rawWriter(sink: LaneSink, instance: string, codecs: Codecs): OpenedWriter {
   switch (sink.kind) {
     case "parquet": {
       const store = openLaneStore(sink.store, instance);
-      return new ParquetWriter(sink.writer, { store, codecs, clock: systemClock });
+      return {
+        writer: new ParquetWriter(sink.writer, { store: store.objects, codecs, clock: systemClock }),
+        renew: (renewed) => {
+          if (renewed.kind === "parquet") store.renew(renewed.store);
+        },
+      };
     }
     case "postgres": {
       const hook = crashHook(sink.crashAt);
-      return new PostgresWriter(sink.writer, {
+      const writer = new PostgresWriter(sink.writer, {
         net: createNet(systemClock),
         clock: systemClock,
         crypto: systemSaslCrypto,
@@ -65,6 +79,12 @@ function rawWriter(sink: LaneSink, instance: string, codecs: Codecs): RawWriter 
         writer: instance,
         ...(hook === null ? {} : { hook }),
       });
+      return {
+        writer,
+        renew: (renewed) => {
+          if (renewed.kind === "postgres") writer.renew(renewed.writer.settings);
+        },
+      };
     }
   }
 }
@@ -72,7 +92,9 @@ function rawWriter(sink: LaneSink, instance: string, codecs: Codecs): RawWriter 
 /** Threads of batch jobs load what they need themselves, so that a streaming lane does not. */
 let batch: Promise<BatchThread> | null = null;
 
-self.onmessage = (e: MessageEvent<LaneInit<LaneConfig> | ToLane | BatchLaneInit | CutterInit>) => {
+self.onmessage = (
+  e: MessageEvent<LaneInit<LaneConfig> | ToLane | RenewSink | BatchLaneInit | CutterInit>,
+) => {
   const message = e.data;
   if (message.t === "batch" || message.t === "cutter") {
     loadRuntime();
@@ -87,6 +109,10 @@ self.onmessage = (e: MessageEvent<LaneInit<LaneConfig> | ToLane | BatchLaneInit 
       (b) => b.receive(message as never),
       () => {},
     );
+    return;
+  }
+  if (message.t === "renew") {
+    renew(message.sink);
     return;
   }
   if (message.t !== "init") {

@@ -111,7 +111,7 @@ function tableSink({ sink, engineBytes }: BatchLaneInit, instance: string): Tabl
   const { compression, compression_level: level, pipeline, sink: name, version } = sink.writer;
   const engine = laneEngine(engineBytes);
   const encoder = new ParquetEncoder(engine, { compression, level });
-  const store = openLaneStore(sink.store, instance);
+  const { objects: store } = openLaneStore(sink.store, instance);
   return new ParquetTableWriter(
     { folder: "", pipeline, sink: name, version },
     { store, encode: (batch) => encoder.encode(batch) },

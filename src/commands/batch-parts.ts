@@ -55,7 +55,7 @@ export function buildBatch(
     ranked,
   };
   const buckets = bucketAccess(source.s3, process.env);
-  const parts = sinkParts(config, table, { instance, shared: false, observer, hook });
+  const parts = sinkParts(config, table, { instance, shared: false, lanes, observer, hook });
   const laneInit = (lane: number): BatchLaneInit => ({
     t: "batch",
     lane,
@@ -104,6 +104,6 @@ function engineBytesOf(sink: BatchConfig["sink"]): number {
 function sinkParts(config: BatchConfig, table: TableSpec, context: SinkContext): BatchSinkParts {
   const { sink } = config;
   if (sink.type === "postgres") return postgresTableParts(config, sink, context, table);
-  const { lane, ...parts } = parquetParts(config, sink, context);
+  const { lane, renew: _, ...parts } = parquetParts(config, sink, context);
   return { ...parts, lane: () => lane };
 }

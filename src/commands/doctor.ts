@@ -26,6 +26,7 @@ import {
 import { filesCheckup } from "./doctor-files.ts";
 import { runCheckups } from "./doctor-run.ts";
 import { sinkCheckup } from "./doctor-sinks.ts";
+import { sinkMemory } from "./sink-memory.ts";
 import { useStateFolder } from "./state-folder.ts";
 import type { Style } from "./style.ts";
 import { renderTable } from "./table.ts";
@@ -68,13 +69,15 @@ function secretFinding({ name, state, place, reason }: RefStatus): Finding {
   return failed("secrets", name, seen, "`twg config secrets` lists where each is looked for");
 }
 
-function hostOf({ pipeline, sink }: PipelineConfig): Checkup {
+function hostOf(config: PipelineConfig): Checkup {
+  const { pipeline, sink } = config;
   const lanes = pipeline.lanes ?? defaultLanes(navigator.hardwareConcurrency);
   const local = sink.type === "parquet" && !isBucketUrl(rootOf(sink.path));
   return hostCheckup({
     version: VERSION,
     lanes,
     budgetBytes: pipeline.max_bytes,
+    sinkBytes: sinkMemory(config, lanes)?.bytes ?? 0,
     filesPerLane: sink.type === "parquet" ? sink.max_open_files : 1,
     // What is open is not yet visible, and a roll must find room.
     folders: local ? [{ path: rootOf(sink.path), leastBytes: lanes * sink.roll_bytes }] : [],

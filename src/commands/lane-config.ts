@@ -12,7 +12,7 @@ export interface ParquetLaneSink {
   readonly writer: ParquetWriterOptions;
 }
 
-interface PostgresLaneSink {
+export interface PostgresLaneSink {
   readonly kind: "postgres";
   readonly rollBytes: number;
   readonly rollIntervalMs: number;
@@ -39,5 +39,11 @@ export interface LaneConfig {
   /** Most rows and bytes that are decoded at a time. */
   readonly batchRows: number;
   readonly batchBytes: number;
+  readonly sink: LaneSink;
+}
+
+/** Secrets that were read again, to a lane that runs: what it connects from now on uses them. */
+export interface RenewSink {
+  readonly t: "renew";
   readonly sink: LaneSink;
 }

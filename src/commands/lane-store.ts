@@ -12,9 +12,22 @@ export type LaneStore =
   | { readonly t: "local"; readonly root: string; readonly staging: string }
   | { readonly t: "s3"; readonly connection: S3Connection; readonly own: string };
 
-export function openLaneStore(store: LaneStore, instance: string): ObjectStore {
-  if (store.t === "local")
-    return new LocalObjectStore({ root: store.root, staging: store.staging, instance });
+export interface OpenedStore {
+  readonly objects: ObjectStore;
+  /** Takes over keys that were read again. */
+  renew(store: LaneStore): void;
+}
+
+export function openLaneStore(store: LaneStore, instance: string): OpenedStore {
+  if (store.t === "local") {
+    const objects = new LocalObjectStore({ root: store.root, staging: store.staging, instance });
+    return { objects, renew: () => {} };
+  }
   const requests = new S3Requests(store.connection, { clock: systemClock, chance: systemChance });
-  return new S3ObjectStore({ own: store.own, instance }, requests);
+  return {
+    objects: new S3ObjectStore({ own: store.own, instance }, requests),
+    renew: (renewed) => {
+      if (renewed.t === "s3") requests.renew(renewed.connection.keys);
+    },
+  };
 }

@@ -29,6 +29,8 @@ export interface ObjectSinkStores {
   readonly lane: LaneStore;
   /** Proves that the sink can be written. */
   prepare(): Promise<void>;
+  /** Takes over keys that were read again. True if they differ. */
+  renew(sink: SinkOf<"parquet">): boolean;
 }
 
 export function objectSinkStores(
@@ -58,6 +60,7 @@ function folderStores(
     intervalMs: DISK_INTERVAL_MS,
     lane: { t: "local", root, staging },
     prepare: () => objects.prepare(),
+    renew: () => false,
   };
 }
 
@@ -79,8 +82,11 @@ function bucketStores(
       hook: hook ?? undefined,
     }),
     intervalMs: (sink.s3 ?? s3Defaults()).coverage_interval_ms,
-    lane: { t: "s3", connection, own },
+    get lane(): LaneStore {
+      return { t: "s3", connection: requests.connection, own };
+    },
     prepare: () => objects.prepare(),
+    renew: (renewed) => requests.renew(s3Of(rootOf(renewed.path), renewed.s3).keys),
   };
 }
 

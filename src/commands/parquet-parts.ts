@@ -47,24 +47,27 @@ export function parquetParts(
         listener,
         ...hooked,
       }),
-    lane: {
-      kind: "parquet",
-      store: stores.lane,
-      rollBytes: sink.roll_bytes,
-      rollIntervalMs: sink.roll_interval_ms,
-      writer: {
-        path,
-        row_group_bytes,
-        compression,
-        compression_level,
-        metadata_prefix,
-        max_open_files,
-        pipeline: pipeline.name,
-        sink: sink.name,
-        version: VERSION,
-      },
+    get lane() {
+      return {
+        kind: "parquet",
+        store: stores.lane,
+        rollBytes: sink.roll_bytes,
+        rollIntervalMs: sink.roll_interval_ms,
+        writer: {
+          path,
+          row_group_bytes,
+          compression,
+          compression_level,
+          metadata_prefix,
+          max_open_files,
+          pipeline: pipeline.name,
+          sink: sink.name,
+          version: VERSION,
+        },
+      } as const;
     },
     prepare: () => stores.prepare(),
+    renew: ({ sink: renewed }) => renewed.type === "parquet" && stores.renew(renewed),
     sweep: async () => {
       // What is staged may be another member's, at work right now.
       if (!coverage.isAlone) return;

@@ -7,6 +7,7 @@ import { formatBytes, formatMs } from "../core/config/option-types.ts";
 import { hostPortText } from "../core/config/render.ts";
 import { defaultLanes, LISTEN_OFF } from "../core/config/sections.ts";
 import type { PipelineConfig } from "./config-file.ts";
+import { commitBytesOf, sinkMemory } from "./sink-memory.ts";
 
 export type Plan = readonly (readonly [topic: string, text: string])[];
 
@@ -16,8 +17,8 @@ export function planOf(config: PipelineConfig, processors: number): Plan {
     ["source", sourceText(config)],
     ["start", startText(config)],
     ["lanes", lanesText(config, processors)],
-    ["memory", memoryText(config)],
-    ["raw", rawText(config)],
+    ["memory", memoryText(config, processors)],
+    ["raw", rawText(config, processors)],
     ["coverage", coverageText(config)],
     ["delivery", deliveryText(config)],
     ["recovery", "none: with one sink, which is raw itself, there is nothing to recover"],
@@ -44,15 +45,20 @@ function lanesText({ pipeline }: PipelineConfig, processors: number): string {
   return `${defaultLanes(processors)} worker threads: one per processor (${processors} here), at most 4`;
 }
 
-function memoryText({ pipeline }: PipelineConfig): string {
+function memoryText(config: PipelineConfig, processors: number): string {
+  const { pipeline } = config;
   const twice = formatBytes(2 * pipeline.max_bytes);
-  return `about base + ${twice} (2 x pipeline.max_bytes), whatever the lag`;
+  const sink = sinkMemory(config, pipeline.lanes ?? defaultLanes(processors));
+  const beside = sink === null ? "" : `; besides ${sink.text}`;
+  return `about base + ${twice} (2 x pipeline.max_bytes), whatever the lag${beside}`;
 }
 
-function rawText({ sink }: PipelineConfig): string {
+function rawText({ pipeline, sink }: PipelineConfig, processors: number): string {
   if (sink.type === "postgres") {
-    const when = `at ${formatBytes(sink.commit_bytes)} or after ${formatMs(sink.commit_interval_ms)}`;
-    return `rows of ${sink.table} by COPY; each lane commits ${when}`;
+    const bytes = commitBytesOf(pipeline, sink, pipeline.lanes ?? defaultLanes(processors));
+    const when = `at ${formatBytes(bytes)} or after ${formatMs(sink.commit_interval_ms)}`;
+    const what = sink.mode === "upsert" ? "the latest record of each key in" : "rows of";
+    return `${what} ${sink.table} by COPY; each lane commits ${when}`;
   }
   const size = formatBytes(sink.roll_bytes);
   const codec =

@@ -15,6 +15,8 @@ import { Failure, toWire } from "../core/failure/failure.ts";
 import { tableFields } from "../core/pipeline/row-table.ts";
 import type { TableSpec } from "../core/ports/batch-lane.ts";
 import type { ResolvedConfig, SinkOf } from "./config-file.ts";
+import type { PostgresLaneSink } from "./lane-config.ts";
+import { commitBytesOf } from "./sink-memory.ts";
 import { type BatchSinkParts, LEASE_MS, type SinkContext, type SinkParts } from "./sink-parts.ts";
 
 export const postgresClientParts = {
@@ -48,23 +50,40 @@ export function preparedOf(config: Configured, sink: SinkOf<"postgres">): Prepar
 }
 
 export function postgresParts(config: Configured, sink: SinkOf<"postgres">, context: SinkContext): SinkParts {
-  const prepared = preparedOf(config, sink);
   const upsert = sink.mode === "upsert";
+  const { coverage, ...shared } = sharedParts(config, sink, context);
+  let lane = laneSink(config, sink, context.lanes);
   return {
-    ...sharedParts(config, sink, context),
-    lane: {
-      kind: "postgres",
-      rollBytes: sink.commit_bytes,
-      rollIntervalMs: sink.commit_interval_ms,
-      writer: {
-        ...copySetOptions(config, sink, sink.commit_interval_ms),
-        prefix: sink.metadata_prefix,
-        commitBytes: sink.commit_bytes,
-        upsert,
-      },
-      crashAt: process.env.TWG_CRASH_AT ?? null,
+    ...shared,
+    coverage,
+    get lane() {
+      return lane;
     },
-    prepare: () => prepareSink({ ...prepared, prefix: sink.metadata_prefix, upsert }, postgresClientParts),
+    prepare: () =>
+      prepareSink({ ...preparedOf(config, sink), prefix: sink.metadata_prefix, upsert }, postgresClientParts),
+    renew(renewed) {
+      if (renewed.sink.type !== "postgres") return false;
+      const before = lane.writer.settings;
+      lane = laneSink(renewed, renewed.sink, context.lanes);
+      coverage.renew(lane.writer.settings);
+      return JSON.stringify(before) !== JSON.stringify(lane.writer.settings);
+    },
+  };
+}
+
+function laneSink(config: Configured, sink: SinkOf<"postgres">, lanes: number): PostgresLaneSink {
+  const commitBytes = commitBytesOf(config.pipeline, sink, lanes);
+  return {
+    kind: "postgres",
+    rollBytes: commitBytes,
+    rollIntervalMs: sink.commit_interval_ms,
+    writer: {
+      ...copySetOptions(config, sink, sink.commit_interval_ms),
+      prefix: sink.metadata_prefix,
+      commitBytes,
+      upsert: sink.mode === "upsert",
+    },
+    crashAt: process.env.TWG_CRASH_AT ?? null,
   };
 }
 
@@ -88,7 +107,7 @@ export function postgresTableParts(
       if (targets === null) throw new Failure("internal.bug", "a lane before its table was prepared");
       return {
         kind: "postgres",
-        rollBytes: sink.commit_bytes,
+        rollBytes: commitBytesOf(config.pipeline, sink, context.lanes),
         writer: {
           ...copySetOptions(config, sink, BATCH_INTERVAL_MS),
           fields,
@@ -122,7 +141,7 @@ function sharedParts(
   config: Configured,
   sink: SinkOf<"postgres">,
   { instance, shared, observer }: SinkContext,
-): Pick<SinkParts, "coverage" | "committer" | "sweep"> {
+): Pick<SinkParts, "committer" | "sweep"> & { readonly coverage: PostgresCoverage } {
   const settings = settingsOf(config, sink);
   const coverage = new PostgresCoverage(
     { ...placeOf(config, sink), settings, instance, leaseMs: LEASE_MS, shared },

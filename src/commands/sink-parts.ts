@@ -23,6 +23,8 @@ export interface SinkContext {
   readonly instance: string;
   /** Of `isShared`. */
   readonly shared: boolean;
+  /** Worker threads, each with a writer of its own. */
+  readonly lanes: number;
   readonly observer: Observer;
   readonly hook: PointHook | null;
 }
@@ -30,14 +32,17 @@ export interface SinkContext {
 export interface SinkParts {
   readonly coverage: StreamCoverage;
   readonly committer: (listener: CommitListener) => SetCommitter;
+  /** What lanes are told that start now. */
   readonly lane: LaneSink;
   /** Proves that the sink can be written, before anything is fetched. */
   prepare(): Promise<void>;
   /** Removes what earlier runs left unfinished; called once, after the first claims. */
   sweep(): Promise<void>;
+  /** Takes over secrets that were read again, and so does `lane`. True if any differs. */
+  renew(config: ResolvedConfig): boolean;
 }
 
 /** The same for a batch job: its lanes are told once the sink was prepared. */
-export interface BatchSinkParts extends Omit<SinkParts, "lane"> {
+export interface BatchSinkParts extends Omit<SinkParts, "lane" | "renew"> {
   lane(): BatchLaneSink;
 }

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { kafkaSettings } from "../adapters/kafka/settings.ts";
 import { KafkaSource } from "../adapters/kafka/source.ts";
-import { spawnWorkerLane } from "../adapters/lanes/worker-host.ts";
+import { spawnWorkerLane, type Thread } from "../adapters/lanes/worker-host.ts";
 import { createNet } from "../adapters/net/net.ts";
 import { systemChance } from "../adapters/system/chance.ts";
 import { systemClock } from "../adapters/system/clock.ts";
@@ -16,9 +16,10 @@ import { SizeEstimate } from "../core/delivery/size-estimate.ts";
 import { Admission } from "../core/pipeline/admission.ts";
 import { BufferPool } from "../core/pipeline/buffer-pool.ts";
 import { Runner } from "../core/pipeline/runner.ts";
+import type { FromLane, ToLane } from "../core/ports/lane.ts";
 import type { Observer } from "../core/ports/observer.ts";
 import type { ResolvedConfig } from "./config-file.ts";
-import type { LaneConfig, LaneSink } from "./lane-config.ts";
+import type { LaneConfig, LaneSink, RenewSink } from "./lane-config.ts";
 import { parquetParts } from "./parquet-parts.ts";
 import { postgresParts } from "./postgres-parts.ts";
 import { HEARTBEAT_MS, isShared, type PointHook, type SinkContext, type SinkParts } from "./sink-parts.ts";
@@ -26,6 +27,10 @@ import { VERSION } from "./version.ts";
 
 /** Above the largest batch that a broker takes with any sane setting. */
 const MAX_DECOMPRESSED_BYTES = 512 * 1024 * 1024;
+
+/** A row has some 250 bytes beside the record. */
+const COPY_BATCH_RECORDS = 16_384;
+const COPY_BATCH_BYTES = 1024 * 1024;
 
 export interface StreamFlags {
   readonly acceptGap: boolean;
@@ -55,9 +60,10 @@ export function buildStream(
 ): StreamParts {
   const { pipeline, source: from } = config;
   const instance = randomBytes(8).toString("hex");
-  const sink = sinkParts(config, { instance, shared: isShared(from), observer, hook });
   const lanes = lanesOf(config);
+  const sink = sinkParts(config, { instance, shared: isShared(from), lanes, observer, hook });
   let spawned = 0;
+  const threads = new Map<number, Thread<ToLane | RenewSink, FromLane>>();
   const hooked = hook === null ? {} : { hook };
   const source = new KafkaSource(kafkaSettings(from, VERSION), {
     net: createNet(systemClock),
@@ -99,7 +105,10 @@ export function buildStream(
       spawnLane: (lane) => {
         // A lane that was replaced must not use its predecessor's ids again.
         const life = `${instance}.${spawned++}`;
-        return spawnWorkerLane({ t: "init", lane, config: laneConfig(config, life, sink.lane) });
+        const init = { t: "init", lane, config: laneConfig(config, life, sink.lane) } as const;
+        const thread = spawnWorkerLane<LaneConfig, RenewSink>(init);
+        threads.set(lane, thread);
+        return thread;
       },
       ledger: new Ledger(),
       admission: new Admission(systemClock, budget, limit, estimate),
@@ -115,7 +124,12 @@ export function buildStream(
     budget,
     lanes,
     prepare: () => sink.prepare(),
-    renew: (config) => source.renew(kafkaSettings(config.source, VERSION)),
+    renew: (renewed) => {
+      const atSource = source.renew(kafkaSettings(renewed.source, VERSION));
+      const atSink = sink.renew(renewed);
+      if (atSink) for (const t of threads.values()) t.post({ t: "renew", sink: sink.lane });
+      return atSource || atSink;
+    },
   };
 }
 
@@ -147,11 +161,15 @@ function sinkParts(config: ResolvedConfig, context: SinkContext): SinkParts {
 }
 
 function laneConfig(config: ResolvedConfig, instance: string, sink: LaneSink): LaneConfig {
+  const { max_records, max_bytes } = config.batch;
+  // A set takes whole batches: smaller ones keep it near the size at which it is committed.
+  const [rows, bytes] =
+    sink.kind === "postgres" ? [COPY_BATCH_RECORDS, COPY_BATCH_BYTES] : [RAW_BATCH_RECORDS, RAW_BATCH_BYTES];
   return {
     instance,
     maxDecompressedBytes: MAX_DECOMPRESSED_BYTES,
-    batchRows: Math.min(config.batch.max_records, RAW_BATCH_RECORDS),
-    batchBytes: Math.min(config.batch.max_bytes, RAW_BATCH_BYTES),
+    batchRows: Math.min(max_records, rows),
+    batchBytes: Math.min(max_bytes, bytes),
     sink,
   };
 }

@@ -24,7 +24,7 @@ test("a folder: staged and covered below it", async () => {
     await stores.prepare();
     expect([stores.objects.place, stores.versions.place]).toEqual([root, `${root}/_twg/orders/raw/coverage`]);
     expect(stores.intervalMs).toBe(20);
-    expect(openLaneStore(stores.lane, "lane").place).toBe(root);
+    expect(openLaneStore(stores.lane, "lane").objects.place).toBe(root);
   } finally {
     rmSync(root, { recursive: true });
   }
@@ -37,7 +37,7 @@ test("a bucket: the part without braces is the prefix, and writes keep their dis
     "s3://lake/raw/_twg/orders/raw/coverage",
   ]);
   expect(stores.intervalMs).toBe(1000);
-  expect(openLaneStore(stores.lane, "lane").place).toBe("s3://lake/raw");
+  expect(openLaneStore(stores.lane, "lane").objects.place).toBe("s3://lake/raw");
 });
 
 for (const [what, path, table, problem] of [
@@ -66,4 +66,46 @@ for (const [what, path, table, problem] of [
 test("a file of more parts than the state can name is refused with the configuration", async () => {
   const big = 'roll_bytes = "20GiB"\n[sink.s3]\npart_bytes = "8MiB"\n';
   await expect(storesAt("s3://lake/x", big)).rejects.toThrow(/roll_bytes \/ 1000/);
+});
+
+test("keys that were read again sign what is sent from then on, here and in lanes", async () => {
+  const seen: string[] = [];
+  const server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch(r) {
+      seen.push(/Credential=([^/]+)/.exec(r.headers.get("authorization") ?? "")?.[1] ?? "none");
+      return new Response("", { status: 404 });
+    },
+  });
+  try {
+    const table = `[sink.s3]
+endpoint = "http://127.0.0.1:${server.port}"
+style = "path"
+access_key_id = { secret = "kid" }
+secret_access_key = { secret = "key" }
+`;
+    const file = fileWith(`${ORDERS.replace("./data", "s3://lake/raw/{topic}")}${table}`);
+    const config = await loadConfig(file);
+    const sinkWith = async (kid: string, key: string) => {
+      const environment = { TWG_SECRET_KAFKA_PASSWORD: "x", TWG_SECRET_KID: kid, TWG_SECRET_KEY: key };
+      return (await resolveSecrets(config, environment)).sink as SinkOf<"parquet">;
+    };
+    const first = await sinkWith("AKID1", "one");
+    const stores = objectSinkStores("orders", first, "0123456789abcdef", null);
+    const lane = openLaneStore(stores.lane, "lane");
+    const asked = async () => {
+      const target = { key: "k", staging: null, bytes: 0, rows: 0 } as never;
+      await stores.versions.read().catch(() => {});
+      await lane.objects.probe(target).catch(() => {});
+      return [...new Set(seen.splice(0))];
+    };
+    expect(await asked()).toEqual(["AKID1"]);
+    expect(stores.renew(await sinkWith("AKID1", "one"))).toBe(false);
+    expect(stores.renew(await sinkWith("AKID2", "two"))).toBe(true);
+    lane.renew(stores.lane);
+    expect(await asked()).toEqual(["AKID2"]);
+  } finally {
+    await server.stop(true);
+  }
 });

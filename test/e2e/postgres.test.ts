@@ -4,7 +4,7 @@
  * TWG_E2E_RECORDS sets the size (default 50,000).
  */
 import { describe, expect, test } from "bun:test";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { demandPostgres, freshDatabase, POSTGRES, psql, server, until } from "../real/postgres/server.ts";
 import { compareTable } from "./compare-table.ts";
@@ -202,4 +202,108 @@ describe.skipIf(MAIN === null || POSTGRES === null)("Kafka into PostgreSQL", () 
     },
     LIMIT,
   );
+
+  test(
+    "a password that was rotated: SIGHUP reads it again, new connections of lanes and coverage use it",
+    async () => {
+      const { topic, visible } = await filled(served, 1000);
+      const database = await freshDatabase();
+      const { host, port } = server();
+      const role = `rotating_${process.pid}`;
+      const [first, second] = ["first-pg-password-5d", "second-pg-password-8e"] as const;
+      SECRETS.add(first).add(second);
+      await psql(
+        database,
+        `create role ${role} login password '${first}'; grant create on database ${database} to ${role}; grant create on schema public to ${role}`,
+      );
+      try {
+        const folder = workFolder();
+        const place = join(folder, "place");
+        const write = (password: string) =>
+          writeFileSync(place, `postgres://${role}:${password}@${host}:${port}/${database}`);
+        write(first);
+        const p = pipeline({ served, topic, database, url: "in the secret" });
+        const text = readFileSync(p.config, "utf8").replace(
+          'url = "in the secret"',
+          'url = { secret = "place" }',
+        );
+        writeFileSync(p.config, `${text}\n[secrets]\ndir = "${folder}"\n`);
+        const running = stream(p);
+        const landed = async () =>
+          Number(await psql(database, "select count(*) from landed").catch(() => "0"));
+        await until(async () => (await landed()) === visible);
+        await psql(database, `alter role ${role} password '${second}'`);
+        write(second);
+        running.kill("SIGHUP");
+        expect((await running.saw("secrets.reread")).fields).toMatchObject({ changed: 1 });
+        await psql(
+          "postgres",
+          `select pg_terminate_backend(pid) from pg_stat_activity where usename = '${role}'`,
+        );
+        const wanted = JSON.stringify({ records: 500, partitions: PARTITIONS, seed: 15 });
+        const more = await python_<{ visible: number }>("produce.py", [
+          served.plain.join(","),
+          topic,
+          wanted,
+        ]);
+        await until(async () => (await landed()) === visible + more.visible);
+        running.kill("SIGTERM");
+        expect((await running.ended()).code).toBe(0);
+        write(first);
+        expect((await stream(p).ended()).failure?.code).toBe("postgres.auth_failed");
+      } finally {
+        await psql(database, `drop owned by ${role}; drop role ${role}`);
+      }
+    },
+    LIMIT,
+  );
+
+  test(
+    "upsert: of each key the latest record stands, also when the pipeline reads everything again",
+    async () => {
+      const { topic } = await filled(served, 3000);
+      const database = await freshDatabase();
+      const append = pipeline({ served, topic, database });
+      await catchUp(append);
+      const config = { served, topic, database, sink: 'mode = "upsert"\nrejects = "public.refused"' };
+      const p = pipeline(config);
+      const text = readFileSync(p.config, "utf8")
+        .replace('"public.landed"', '"public.state"')
+        .replace('name = "raw"', 'name = "state"');
+      writeFileSync(p.config, text.replace('group = "', 'group = "upsert-'));
+      await catchUp(p);
+      // The expected rows come from the table of all records: within a partition the last offset of each key.
+      const last = `select distinct on (_twg_source_key, _twg_source_partition) * from landed where _twg_source_key is not null
+        order by _twg_source_key, _twg_source_partition, _twg_source_offset desc`;
+      const winners = `select distinct on (_twg_source_key) _twg_record_id from (${last}) l
+        order by _twg_source_key, _twg_source_timestamp desc nulls last, _twg_source_partition desc`;
+      const differ = `select (select count(*) from state), (select count(*) from (${winners}) w),
+        (select count(*) from state full join (${winners}) w using (_twg_record_id) where state._twg_source_topic is null or w._twg_record_id is null)`;
+      const [rows, want, different] = (await psql(database, differ)).split("|").map(Number);
+      expect(rows).toBeGreaterThan(0);
+      expect([rows, different]).toEqual([want!, 0]);
+      const keyless = await psql(database, "select count(*) from landed where _twg_source_key is null");
+      expect(await psql(database, "select count(*) from refused")).toBe(keyless);
+      const shown = () =>
+        psql(
+          database,
+          "select md5(string_agg(_twg_record_id::text, ',' order by _twg_record_id)) from state",
+        );
+      const before = await shown();
+      await psql(
+        database,
+        "delete from twg.coverage where sink = 'state'; update twg.stream set origin = 0 where sink = 'state'",
+      );
+      await catchUp({ ...p, config: again(p.config, topic) });
+      expect(await shown()).toBe(before);
+    },
+    LIMIT,
+  );
 });
+
+/** The same pipeline under another group: it has no commits, so it reads what is not covered. */
+function again(config: string, topic: string): string {
+  const path = `${config}.again.toml`;
+  writeFileSync(path, readFileSync(config, "utf8").replace(`"upsert-g-${topic}"`, `"again-g-${topic}"`));
+  return path;
+}

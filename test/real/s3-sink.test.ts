@@ -44,6 +44,7 @@ coverage_interval_ms = 50
         const parts = parquetParts(config, sink as never, {
           instance,
           shared: false,
+          lanes: 1,
           observer: { emit: (e) => events.push(e) },
           hook,
         });
@@ -53,7 +54,7 @@ coverage_interval_ms = 50
         await parts.sweep();
         const from = claims[0]?.covered[0]?.next ?? 0n;
         if (parts.lane.kind !== "parquet") throw new Error("another lane");
-        const store = openLaneStore(parts.lane.store, `${instance}.0-l0`);
+        const { objects: store } = openLaneStore(parts.lane.store, `${instance}.0-l0`);
         const staged = await store.stage(`orders/p-${instance}.0-l0-0-0.parquet`);
         await staged.append(THREE_ROWS);
         const target = await staged.seal(3);

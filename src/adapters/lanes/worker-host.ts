@@ -3,7 +3,7 @@
  * listens, so every way to end is turned into one `dead` message here.
  */
 import { Failure, type FailureWire, toWire } from "../../core/failure/failure.ts";
-import type { FromLane, LanePort, ToLane } from "../../core/ports/lane.ts";
+import type { FromLane, ToLane } from "../../core/ports/lane.ts";
 
 /** What a Worker gets as its first message; the lane entry builds its parts from it. */
 export interface LaneInit<Config> {
@@ -21,8 +21,11 @@ function laneEntry(): string | URL {
   return new URL("../../lane.ts", import.meta.url);
 }
 
-export function spawnWorkerLane<Config>(init: LaneInit<Config>): LanePort {
-  return spawnThread<ToLane, FromLane>(`lane ${init.lane}`, init);
+/** `More`: messages to the thread itself, beside those to its lane. */
+export function spawnWorkerLane<Config, More = never>(
+  init: LaneInit<Config>,
+): Thread<ToLane | More, FromLane> {
+  return spawnThread<ToLane | More, FromLane>(`lane ${init.lane}`, init);
 }
 
 interface ThreadEnd {
@@ -30,7 +33,7 @@ interface ThreadEnd {
   readonly failure: FailureWire;
 }
 
-interface Thread<To, From> {
+export interface Thread<To, From> {
   post(message: To, transfer?: ArrayBuffer[]): void;
   onMessage(handler: (message: From) => void): void;
   kill(): void;

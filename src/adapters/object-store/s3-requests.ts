@@ -6,7 +6,7 @@ import { Failure } from "../../core/failure/failure.ts";
 import type { Chance } from "../../core/time/chance.ts";
 import { type Clock, sleep } from "../../core/time/clock.ts";
 import { openS3, type S3Session } from "./s3-client.ts";
-import type { S3Connection } from "./s3-connection.ts";
+import type { S3Connection, S3Keys } from "./s3-connection.ts";
 import { type S3Kind, s3Failure, s3Fault } from "./s3-failure.ts";
 
 export interface S3Parts {
@@ -34,7 +34,7 @@ export interface RepeatOptions {
 type Call<T> = (session: S3Session, signal: AbortSignal) => Promise<T>;
 
 export class S3Requests {
-  readonly connection: S3Connection;
+  #connection: S3Connection;
   readonly clock: Clock;
   readonly #chance: Chance;
   #session: Promise<S3Session> | null = null;
@@ -42,10 +42,22 @@ export class S3Requests {
   readonly #waiting: (() => void)[] = [];
 
   constructor(connection: S3Connection, parts: S3Parts) {
-    this.connection = connection;
+    this.#connection = connection;
     this.clock = parts.clock;
     this.#chance = parts.chance;
     this.#free = connection.maxRequests;
+  }
+
+  get connection(): S3Connection {
+    return this.#connection;
+  }
+
+  /** Requests from now on are signed with these keys; those under way end as they began. True if they differ. */
+  renew(keys: S3Keys | null): boolean {
+    if (JSON.stringify(keys) === JSON.stringify(this.#connection.keys)) return false;
+    this.#connection = { ...this.#connection, keys };
+    this.#session = null;
+    return true;
   }
 
   get bucket(): string {

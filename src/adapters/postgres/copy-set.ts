@@ -53,6 +53,7 @@ export class CopySet {
   readonly #columns: string;
   /** Null: rows are added. */
   readonly #upsert: Upsert | null;
+  #settings: PostgresSettings;
   readonly blocks: CopyBlocks = new CopyBlocks();
   readonly #byStream = new Map<StreamKey, { rows: number; bytes: number }>();
   #rejects: string[] = [];
@@ -73,10 +74,16 @@ export class CopySet {
     upsert: Upsert | null,
   ) {
     this.#o = options;
+    this.#settings = options.settings;
     this.#p = parts;
     this.#key = { pipeline: options.pipeline, sink: options.sink };
     this.#columns = columns.map(quoted).join(", ");
     this.#upsert = upsert;
+  }
+
+  /** Connections that are opened from now on use these. */
+  renew(settings: PostgresSettings): void {
+    this.#settings = settings;
   }
 
   /** Bytes of memory for the open set, and its bytes in all. */
@@ -174,7 +181,7 @@ export class CopySet {
   async #connected(): Promise<PgConnection> {
     if (this.#connection !== null && this.#connection.failure === null) return this.#connection;
     this.#disconnect();
-    this.#connection = await PgConnection.open(this.#o.settings, this.#p);
+    this.#connection = await PgConnection.open(this.#settings, this.#p);
     return this.#connection;
   }
 
@@ -203,8 +210,8 @@ export class CopySet {
   }
 
   #beginText(): string {
-    const { lockTimeoutMs, intervalMs, settings } = this.#o;
-    return beginStatements(lockTimeoutMs, intervalMs + 2 * settings.answerTimeoutMs);
+    const { lockTimeoutMs, intervalMs } = this.#o;
+    return beginStatements(lockTimeoutMs, intervalMs + 2 * this.#settings.answerTimeoutMs);
   }
 
   /** Sends blocks up to, not including, number `end`. */

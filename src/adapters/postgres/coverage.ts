@@ -65,7 +65,7 @@ export class PostgresCoverage implements StreamCoverage {
   readonly #names: StateNames;
   readonly #key: SinkKey;
   readonly #life = new AbortController();
-  readonly #settings: PostgresSettings;
+  #settings: PostgresSettings;
   #connection: PgConnection | null = null;
   /** The end of the line of calls: one transaction at a time. */
   #line: Promise<unknown> = Promise.resolve();
@@ -78,6 +78,11 @@ export class PostgresCoverage implements StreamCoverage {
     this.#settings = options.settings;
     this.#names = stateNames(options.stateSchema);
     this.#key = { pipeline: options.pipeline, sink: options.sink };
+  }
+
+  /** Connections that are opened from now on use these. */
+  renew(settings: PostgresSettings): void {
+    this.#settings = settings;
   }
 
   get fenced(): Failure | null {

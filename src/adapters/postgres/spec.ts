@@ -105,7 +105,7 @@ export const postgresSinkSpec = z.strictObject({
   commit_bytes: byteSize({ min: 64 * KIB, max: 1024 * MIB })
     .default(16 * MIB)
     .describe(
-      "A transaction is committed when it holds so much. Each lane keeps its rows in memory until then, to send them again should the server go away.",
+      "A transaction is committed when it holds so much. Each lane keeps its rows in memory until then, to send them again should the server go away; so that all lanes together hold no more than `pipeline.max_bytes`, a lane commits at that divided by the lanes where it is less.",
     )
     .meta({
       unit: "bytes",

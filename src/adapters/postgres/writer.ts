@@ -6,6 +6,7 @@ import type { Span } from "../../core/records/stream.ts";
 import { rawRejectLine } from "./copy/raw-reject.ts";
 import { RawRows } from "./copy/raw-rows.ts";
 import { CopySet, type CopySetOptions, type CopySetParts } from "./copy-set.ts";
+import type { PostgresSettings } from "./settings.ts";
 import { copiedColumns, rawUpsert } from "./table/raw-columns.ts";
 
 /** Plain data: it crosses to the lane's thread. */
@@ -30,6 +31,11 @@ export class PostgresWriter implements RawWriter {
     const columns = copiedColumns(upsert).map((name) => prefix + name);
     this.#set = new CopySet(options, parts, columns, upsert ? rawUpsert(prefix) : null);
     this.#rows = new RawRows(pipeline, upsert);
+  }
+
+  /** Connections that are opened from now on use these. */
+  renew(settings: PostgresSettings): void {
+    this.#set.renew(settings);
   }
 
   get held(): number {

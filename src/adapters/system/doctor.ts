@@ -18,6 +18,8 @@ export interface HostNeeds {
   readonly lanes: number;
   /** `pipeline.max_bytes`. */
   readonly budgetBytes: number;
+  /** What the sink holds beside that, bytes. */
+  readonly sinkBytes: number;
   /** Files that a lane keeps open at once. */
   readonly filesPerLane: number;
   /** Folders that are written to; they need not be there yet. */
@@ -64,11 +66,15 @@ export function kernel(text: string): Finding {
   );
 }
 
-export function memory({ budgetBytes, lanes }: HostNeeds, limit: number | null, total: number): Finding {
+export function memory(
+  { budgetBytes, sinkBytes, lanes }: HostNeeds,
+  limit: number | null,
+  total: number,
+): Finding {
   const have = Math.min(limit ?? total, total);
-  const need = BASE_BYTES + 2 * budgetBytes;
+  const need = BASE_BYTES + 2 * budgetBytes + sinkBytes;
   const what = limit === null || limit >= total ? "of memory" : "memory limit";
-  const seen = `${formatBytes(have)} ${what}, about ${formatBytes(need)} needed (${lanes} lanes, max_bytes ${formatBytes(budgetBytes)})`;
+  const seen = `${formatBytes(have)} ${what}, about ${formatBytes(need)} needed (${lanes} lanes, max_bytes ${formatBytes(budgetBytes)}, sink ${formatBytes(sinkBytes)})`;
   const advice = "Raise the limit, or lower pipeline.max_bytes";
   if (have < BASE_BYTES + budgetBytes) return failed("host.memory", "this machine", seen, advice);
   return have < need

@@ -64,15 +64,22 @@ test.each([
   expect(await memoryLimit(laid(files))).toBe(limit);
 });
 
-const NEEDS: HostNeeds = { version: "0.1.0", lanes: 2, budgetBytes: 64 * MIB, filesPerLane: 64, folders: [] };
+const NEEDS: HostNeeds = {
+  version: "0.1.0",
+  lanes: 2,
+  budgetBytes: 48 * MIB,
+  sinkBytes: 32 * MIB,
+  filesPerLane: 64,
+  folders: [],
+};
 
 test.each([
   [null, 8192, "ok"],
   [400, 8192, "ok"],
-  // 200 MiB for the program and twice the budget: 328.
+  // 200 MiB for the program, twice the budget, and what the sink keeps: 328.
   [320, 8192, "warning"],
   [null, 320, "warning"],
-  [256, 8192, "failed"],
+  [240, 8192, "failed"],
 ])("a limit of %p MiB on a machine of %d MiB is %s", (limit, total, verdict) => {
   const found = memory(NEEDS, limit === null ? null : limit * MIB, total * MIB);
   expect(found.verdict as string).toBe(verdict);

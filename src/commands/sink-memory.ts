@@ -1,0 +1,47 @@
+/** What sinks hold in memory beside `pipeline.max_bytes`, which counts what was read and not yet written: bounded as well. */
+import { rootOf } from "../adapters/parquet/template.ts";
+import { isBucketUrl } from "../core/config/bucket-url.ts";
+import { formatBytes } from "../core/config/option-types.ts";
+import type { PipelineConfig, SinkOf } from "./config-file.ts";
+
+/** Of an upload: the part that gathers and two under way. */
+const PARTS_HELD = 3;
+/** As of the option's spec, for a bucket without a section of its own. */
+const PART_BYTES = 8 * 1024 * 1024;
+
+type Sized = Pick<SinkOf<"postgres">, "commit_bytes">;
+
+/** Bytes of rows at which a lane commits: all lanes together hold no more than `max_bytes` of them. */
+export function commitBytesOf(
+  pipeline: Pick<PipelineConfig["pipeline"], "max_bytes">,
+  sink: Sized,
+  lanes: number,
+): number {
+  return Math.min(sink.commit_bytes, Math.floor(pipeline.max_bytes / lanes));
+}
+
+export interface SinkMemory {
+  /** With one file open in each lane. */
+  readonly bytes: number;
+  /** For people. */
+  readonly text: string;
+}
+
+/** Null: only what stands with the options of the sink's files. */
+export function sinkMemory(
+  { pipeline, sink }: Pick<PipelineConfig, "pipeline" | "sink">,
+  lanes: number,
+): SinkMemory | null {
+  if (sink.type === "postgres") {
+    const each = commitBytesOf(pipeline, sink, lanes);
+    const why = each < sink.commit_bytes ? "max_bytes / lanes, less than commit_bytes" : "commit_bytes";
+    const bytes = lanes * each;
+    return { bytes, text: `rows until they are committed: ${formatBytes(bytes)} (${lanes} lanes x ${why})` };
+  }
+  if (!isBucketUrl(rootOf(sink.path))) return null;
+  const file = PARTS_HELD * (sink.s3?.part_bytes ?? PART_BYTES);
+  const most = formatBytes(lanes * sink.max_open_files * file);
+  const each = `${formatBytes(file)} for each open file (${PARTS_HELD} x part_bytes)`;
+  const all = `${most} where all ${lanes} lanes have max_open_files of that size`;
+  return { bytes: lanes * file, text: `upload parts: up to ${each}; ${all}` };
+}
