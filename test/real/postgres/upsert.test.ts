@@ -4,6 +4,7 @@
  * redelivery and new partitions bring them; the expected row is derived from positions in the test, psql shows the table.
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { asFailure } from "../../../src/core/failure/failure.ts";
 import type { Authority } from "../../../src/core/ports/coverage.ts";
 import { type StreamId, streamKey } from "../../../src/core/records/stream.ts";
 import { bytes, type Row, row, STREAM } from "../../core/formats/parquet/rows.ts";
@@ -173,6 +174,40 @@ describe.skipIf(POSTGRES === null)("an upsert", () => {
       await psql(database, "select convert_from(_twg_source_value, 'UTF8'), count(*) from raw group by 1"),
     ).toBe("b|2000");
     await other.close();
+  });
+
+  test("sessions that are killed while rows are copied, merged and committed cost nothing", async () => {
+    const kill = `select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = '${database}' and pid <> pg_backend_pid()`;
+    authorities.set(streamKey(partition(0)), await sink.claim(partition(0)));
+    let stop = false;
+    const killer = (async () => {
+      let killed = 0;
+      while (!stop) killed += Number(await psql("postgres", kill));
+      return killed;
+    })();
+    for (let s = 0; s < 6; s++) {
+      const some = Array.from({ length: 1000 }, (_, i) => record(s * 1000 + i, `k${i % 300}`, `v${s}`));
+      const [first] = some;
+      sink.begin(
+        [row(Number(first!.offset), { key: null, value: bytes("no key") }), ...some.slice(1)],
+        partition(0),
+      );
+      for (;;) {
+        try {
+          await sink.seal(some, authorities.get(streamKey(partition(0)))!, partition(0));
+          break;
+        } catch (e) {
+          if (!asFailure(e).retry) throw e;
+        }
+      }
+    }
+    stop = true;
+    expect(await killer).toBeGreaterThan(0);
+    const state =
+      "select count(*), min(_twg_source_offset), max(convert_from(_twg_source_value, 'UTF8')) from raw";
+    expect(await psql(database, state)).toBe("300|5700|v5");
+    expect(await psql(database, "select count(*), count(distinct line) from twg.reject")).toBe("6|6");
+    expect(await psql(database, "select first, next from twg.coverage")).toBe("0|6000");
   });
 
   test("a partitioned table whose unique index holds the key", async () => {
