@@ -27,7 +27,6 @@ export function sinkCheckup(config: ResolvedConfig, instance: string): Checkup |
           ...preparedOf(config, sink),
           prefix: sink.metadata_prefix,
           upsert: sink.mode === "upsert",
-          stateSchema: sink.state_schema,
           raw: !isBatch(config),
         },
         postgresClientParts,

@@ -46,6 +46,8 @@ export function preparedOf(config: Configured, sink: SinkOf<"postgres">): Prepar
     table: tableNamed(sink.table),
     create: sink.create,
     rejects: sink.rejects === undefined ? null : tableNamed(sink.rejects),
+    stateSchema: sink.state_schema,
+    key: { pipeline: config.pipeline.name, sink: sink.name },
   };
 }
 
@@ -101,7 +103,11 @@ export function postgresTableParts(
   return {
     ...sharedParts(config, sink, context),
     prepare: async () => {
-      targets = await prepareFields({ ...preparedOf(config, sink), key }, fields, postgresClientParts);
+      targets = await prepareFields(
+        { ...preparedOf(config, sink), unique: key },
+        fields,
+        postgresClientParts,
+      );
     },
     lane: () => {
       if (targets === null) throw new Failure("internal.bug", "a lane before its table was prepared");

@@ -1,13 +1,14 @@
 /** Proves at the start that the sink can be written: the server is up, and the table is there and fits. */
-import { asFailure } from "../../core/failure/failure.ts";
+import { asFailure, Failure } from "../../core/failure/failure.ts";
 import { sleep } from "../../core/time/clock.ts";
 import type { ColumnField } from "../../core/types/table-batch.ts";
 import { type ClientParts, PgConnection } from "./client.ts";
 import type { TargetColumn } from "./copy/table-rows.ts";
 import type { PostgresSettings } from "./settings.ts";
 import { REJECT_COLUMNS } from "./state/rejects.ts";
+import { type SinkKey, stateNames } from "./state/tables.ts";
 import { columnType, takes } from "./table/column-types.ts";
-import type { TableName } from "./table/names.ts";
+import { quotedTable, shownTable, type TableName } from "./table/names.ts";
 import { rawColumns, rawKey } from "./table/raw-columns.ts";
 import { checkServer, type FoundColumn, prepareTable, type WantedColumn } from "./table/table.ts";
 
@@ -19,6 +20,9 @@ export interface Prepared {
   readonly create: boolean;
   /** Table of refused rows; null: the one beside the coverage, which is made with it. */
   readonly rejects: TableName | null;
+  /** Where the coverage of the sink lies. */
+  readonly stateSchema: string;
+  readonly key: SinkKey;
 }
 
 /** For raw records. */
@@ -32,13 +36,13 @@ export async function prepareSink(
 /** An index takes entries of a third of its page, 2,704 bytes; all columns of a key share it. */
 const MAX_KEY_BYTES = 2400;
 
-/** For decoded rows: the table's column for each field. `key`: columns by which rows replace each other; none: they are added. */
+/** For decoded rows: the table's column for each field. `unique`: columns by which rows replace each other; none: they are added. */
 export async function prepareFields(
-  o: Prepared & { readonly key: readonly string[] },
+  o: Prepared & { readonly unique: readonly string[] },
   fields: readonly ColumnField[],
   parts: ClientParts,
 ): Promise<readonly TargetColumn[]> {
-  const inKey = (name: string) => o.key.includes(name);
+  const inKey = (name: string) => o.unique.includes(name);
   const columns = fields.map(({ name, type, nullable }) => ({
     name,
     type: columnType(type),
@@ -46,10 +50,10 @@ export async function prepareFields(
     takes: (found: string) => takes(found, type),
     nullsRefused: true as const,
   }));
-  const found = new Map((await prepared(o, columns, o.key, parts)).map((c) => [c.name, c]));
+  const found = new Map((await prepared(o, columns, o.unique, parts)).map((c) => [c.name, c]));
   return fields.map((f) => {
     const { type = columnType(f.type), notNull = false } = found.get(f.name) ?? {};
-    const maxBytes = inKey(f.name) ? Math.floor(MAX_KEY_BYTES / o.key.length) : null;
+    const maxBytes = inKey(f.name) ? Math.floor(MAX_KEY_BYTES / o.unique.length) : null;
     return { type, notNull: notNull || inKey(f.name), maxBytes };
   });
 }
@@ -74,17 +78,51 @@ async function prepared(
 }
 
 async function once(
-  { settings, table, create, rejects }: Prepared,
+  o: Prepared,
   columns: readonly WantedColumn[],
   unique: readonly string[],
   parts: ClientParts,
 ): Promise<readonly FoundColumn[]> {
+  const { settings, table, create, rejects } = o;
   const connection = await PgConnection.open(settings, parts);
   try {
     checkServer(connection);
+    await refuseLost(connection, o);
     if (rejects !== null) await prepareTable(connection, rejects, REJECT_COLUMNS, create);
     return await prepareTable(connection, table, columns, create, unique);
   } finally {
     connection.close();
   }
+}
+
+/** A table that is gone, and whose rows count as landed, must not be made anew as if nothing were missing. */
+async function refuseLost(
+  connection: PgConnection,
+  { table, create, stateSchema, key }: Prepared,
+): Promise<void> {
+  if (!create) return;
+  const coverage = stateNames(stateSchema).table("coverage");
+  const looked = await connection.query(
+    "SELECT to_regclass($1)::text, to_regclass($2)::text",
+    quotedTable(table),
+    coverage,
+  );
+  const [there = null, state = null] = looked.rows[0] ?? [];
+  if (there !== null || state === null) return;
+  const { rows } = await connection.query(
+    `SELECT FROM ${coverage} WHERE pipeline = $1 AND sink = $2 LIMIT 1`,
+    key.pipeline,
+    key.sink,
+  );
+  if (rows.length === 0) return;
+  const name = shownTable(table);
+  const whose = `pipeline ${key.pipeline}, sink ${key.sink}`;
+  throw new Failure(
+    "postgres.missing",
+    `the table ${name} is gone, and rows of it count as landed (${whose})`,
+    {
+      at: `${connection.at} ${name}`,
+      hint: `Bring the table back; or, to land everything again, delete what is known of the sink in the schema ${stateSchema}, or name another sink`,
+    },
+  );
 }

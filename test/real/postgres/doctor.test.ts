@@ -20,6 +20,7 @@ describe.skipIf(POSTGRES === null)("doctor", () => {
       create,
       rejects: null,
       upsert: false,
+      key: { pipeline: "p", sink: "raw" },
       stateSchema: "twg",
       raw: true,
     };

@@ -66,7 +66,8 @@ export class Sink {
 
   prepare(create = true): Promise<void> {
     const { settings, table = TABLE, upsert = false } = this.#o;
-    return prepareSink({ settings, table, prefix: "_twg_", create, rejects: null, upsert }, parts);
+    const state = { rejects: null, stateSchema: "twg", key: { pipeline: "p", sink: "raw" } };
+    return prepareSink({ settings, table, prefix: "_twg_", create, upsert, ...state }, parts);
   }
 
   /** Takes the sink and the stream; the authority to write it. */

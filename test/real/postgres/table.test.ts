@@ -63,6 +63,23 @@ describe.skipIf(POSTGRES === null)("the table of a raw sink", () => {
     }
   });
 
+  test("a table that is gone is not made anew while rows of it count as landed", async () => {
+    const s = sink();
+    await s.prepare(true);
+    await s.land([row(1)], await s.claimed());
+    await s.close();
+    await change("drop table raw");
+    const f = await refused(sink().prepare(true));
+    expect([f.code, f.message.includes("rows of it count as landed (pipeline p, sink raw)")]).toEqual([
+      "postgres.missing",
+      true,
+    ]);
+    expect(await change("select to_regclass('raw') is null")).toBe("t");
+    // Of this sink and no other.
+    await change("update twg.coverage set sink = 'another'");
+    await made();
+  });
+
   test("the statement of the hint makes a table that fits", async () => {
     const f = await refused();
     const statement = /run: (CREATE TABLE .*)$/.exec(f.hint ?? "")?.[1] ?? "";
