@@ -401,6 +401,15 @@ describe.skipIf(POSTGRES === null)("a column", () => {
     ]);
   });
 
+  test("more refused rows than go into one statement", async () => {
+    const rows = batch([[field("i", int(32)), [1]]]);
+    const count = 60_000;
+    const refused = Array.from({ length: count }, (_, i) => JSON.stringify({ row: i, raw: "x".repeat(100) }));
+    await written([rows], { rejected: `${refused.join("\n")}\n` });
+    const seen = "select count(*), count(distinct line), min(length(line)) from twg.reject";
+    expect(await psql(database, seen)).toBe(`${count}|${count}|${refused[0]!.length}`);
+  });
+
   test("a null where the table has none costs its row", async () => {
     await psql(database, "create table public.typed(i int not null, v text)");
     const values: Plain[] = [1, null, 3];

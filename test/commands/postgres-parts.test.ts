@@ -1,0 +1,72 @@
+/**
+ * Goal: the options of a Postgres sink reach its lanes, and secrets that were read again reach those that start later.
+ * Method: configurations of a stream and of a batch job, joined without a server.
+ */
+import { expect, test } from "bun:test";
+import { loadConfig, resolveSecrets } from "../../src/commands/config-file.ts";
+import { postgresParts, postgresTableParts } from "../../src/commands/postgres-parts.ts";
+import type { SinkContext } from "../../src/commands/sink-parts.ts";
+import type { TableSpec } from "../../src/core/ports/batch-lane.ts";
+import { fileWith } from "./fake-cli.ts";
+
+const CONTEXT: SinkContext = {
+  instance: "i",
+  shared: false,
+  lanes: 4,
+  observer: { emit: () => {} },
+  hook: null,
+};
+
+async function configured(sink: string, url = "postgres://u:one@h:6543/d") {
+  const file = fileWith(`[pipeline]
+name = "p"
+[source]
+type = "kafka"
+bootstrap = ["localhost:9092"]
+topics = ["t"]
+[[sink]]
+name = "raw"
+type = "postgres"
+url = { secret = "place" }
+table = "lake.orders"
+${sink}
+`);
+  const config = await resolveSecrets(await loadConfig(file), { TWG_SECRET_PLACE: url });
+  if (config.sink.type !== "postgres") throw new Error("another sink");
+  return { config, sink: config.sink };
+}
+
+test("options reach the lane, and the budget bounds what it keeps", async () => {
+  const { config, sink } = await configured(
+    'mode = "upsert"\nrejects = "lake.refused"\nstate_schema = "state"',
+  );
+  const { lane } = postgresParts(config, sink, CONTEXT);
+  if (lane.kind !== "postgres") throw new Error("another lane");
+  expect(lane.writer).toMatchObject({
+    table: { schema: "lake", table: "orders" },
+    rejects: { schema: "lake", table: "refused" },
+    stateSchema: "state",
+    pipeline: "p",
+    sink: "raw",
+    upsert: true,
+    commitBytes: 8 * 1024 * 1024,
+  });
+  expect(lane.rollBytes).toBe(lane.writer.commitBytes);
+  expect(lane.writer.settings).toMatchObject({ hosts: [{ host: "h", port: 6543 }], password: "one" });
+});
+
+test("a password that was read again is in what later lanes get", async () => {
+  const { config, sink } = await configured("");
+  const parts = postgresParts(config, sink, CONTEXT);
+  expect(parts.renew((await configured("")).config)).toBe(false);
+  expect(parts.renew((await configured("", "postgres://u:two@h:6543/d")).config)).toBe(true);
+  expect(parts.lane.kind === "postgres" && parts.lane.writer.settings.password).toBe("two");
+  await parts.coverage.close();
+});
+
+test("a batch job's lanes know their table only once it was prepared", async () => {
+  const { config, sink } = await configured("");
+  const spec: TableSpec = { schema: { fields: [] }, metadata: "locator", prefix: "_twg_", ranked: false };
+  const parts = postgresTableParts(config, sink, CONTEXT, spec);
+  expect(() => parts.lane()).toThrow("before its table was prepared");
+});
