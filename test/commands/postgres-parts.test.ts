@@ -66,7 +66,13 @@ test("a password that was read again is in what later lanes get", async () => {
 
 test("a batch job's lanes know their table only once it was prepared", async () => {
   const { config, sink } = await configured("");
-  const spec: TableSpec = { schema: { fields: [] }, metadata: "locator", prefix: "_twg_", ranked: false };
+  const spec: TableSpec = {
+    schema: { fields: [] },
+    metadata: "locator",
+    prefix: "_twg_",
+    pipeline: "p",
+    ranked: false,
+  };
   const parts = postgresTableParts(config, sink, CONTEXT, spec);
   expect(() => parts.lane()).toThrow("before its table was prepared");
 });

@@ -22,6 +22,7 @@ const SPEC: TableSpec = {
   },
   metadata: "locator",
   prefix: "_m_",
+  pipeline: "p",
   ranked: false,
 };
 const AUTHORITY = { kind: "generation", stream: "file/00/9", generation: 3 } as const;
@@ -95,6 +96,7 @@ function lane(text: string, sink: Sink, refusing: boolean, groupBytes = 1 << 20)
     rank: null,
     covered: [],
     ended: false,
+    checks: null,
   });
   l.receive({
     t: "piece",
