@@ -2,7 +2,6 @@
  * Idempotent produce with acks all beside librdkafka (a C program) and franz-go, each a process of its own that makes
  * its records and sends them; then the brokers are asked how many arrived. A figure a peer.
  */
-import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createTopics, describeCluster, watermarks } from "../src/adapters/kafka/admin.ts";
 import { KafkaClient } from "../src/adapters/kafka/client.ts";
@@ -18,6 +17,7 @@ import {
   round,
   sameHash,
 } from "./figure.ts";
+import { peersOf } from "./peers.ts";
 import { lastLine, type Ran, runProcess } from "./process.ts";
 import { PARTITIONS } from "./topics.ts";
 
@@ -40,7 +40,7 @@ const root = resolve(import.meta.dir, "..");
 
 export async function* produce(o: BenchOptions): AsyncGenerator<Figure> {
   if (o.bootstrap === null) return o.say("SKIP produce: needs a real broker (--bootstrap)");
-  const peers = await peersOf(o);
+  const peers = await peersOf(o, "produce", "send");
   const client = new KafkaClient(
     consumerSettings({ bootstrap: [o.bootstrap], topics: ["none"] }),
     kafkaParts(),
@@ -110,21 +110,4 @@ async function run(client: KafkaClient, topic: string, command: readonly string[
   const ran = await runProcess(command);
   const { records, seconds } = lastLine<{ records: number; seconds: number }>(ran.stdout);
   return { records, seconds, ran, arrived: (await endOf(client, topic)) - before };
-}
-
-interface Peer {
-  readonly name: string;
-  readonly command: readonly string[];
-}
-
-async function peersOf(o: BenchOptions): Promise<readonly Peer[]> {
-  const found: Peer[] = [];
-  const built = join(root, ".cache/bench/librdkafka-produce");
-  const source = join(root, "bench/peers/librdkafka/produce.c");
-  if (existsSync("/usr/include/librdkafka/rdkafka.h") && Bun.which("gcc") !== null) {
-    await runProcess(["gcc", "-O2", "-Wall", "-o", built, source, "-lrdkafka"]);
-    found.push({ name: "librdkafka", command: [built] });
-  } else o.say("SKIP librdkafka: there is no gcc or no librdkafka-dev here");
-  if (o.peer !== null) found.push({ name: "franz-go", command: [o.peer, "send"] });
-  return found;
 }

@@ -12,6 +12,7 @@ import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { csvToParquet, ndjsonToParquet } from "../bench/batch-files.ts";
 import type { Bench, BenchOptions, Figure } from "../bench/figure.ts";
+import { group } from "../bench/group.ts";
 import { kafkaParquet, memory } from "../bench/kafka-parquet.ts";
 import { kafkaPostgres } from "../bench/kafka-postgres.ts";
 import { decodeRecords, parquetWrite } from "../bench/lane-work.ts";
@@ -27,6 +28,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   startup,
   "raw-consume": rawConsume,
   produce,
+  group,
   "kafka-parquet": kafkaParquet,
   "kafka-postgres": kafkaPostgres,
   memory,
@@ -60,7 +62,7 @@ async function* laneHost(o: BenchOptions): AsyncGenerator<Figure> {
   }
 }
 
-const PEER = ".cache/bench/franz-go-2";
+const PEER = ".cache/bench/franz-go-3";
 
 /** The franz-go peer, built once; null if that cannot be. */
 async function peerOf(): Promise<string | null> {
@@ -95,7 +97,7 @@ function twgOf(): readonly string[] {
   return [process.execPath, "src/main.ts"];
 }
 
-const NEED_BROKER = new Set(["raw-consume", "produce", "kafka-parquet", "kafka-postgres", "memory"]);
+const NEED_BROKER = new Set(["raw-consume", "produce", "group", "kafka-parquet", "kafka-postgres", "memory"]);
 
 async function run(): Promise<void> {
   const names = positionals.length > 0 ? positionals : Object.keys(BENCHES);

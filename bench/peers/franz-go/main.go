@@ -3,6 +3,7 @@
 //	franz-go consume BOOTSTRAP TOPIC COUNT PARTITIONS   reads COUNT records from the start, prints one JSON line
 //	franz-go produce BOOTSTRAP TOPIC FILE PARTITIONS CODEC [TIMES]   sends each line of FILE, the i-th sent to
 //	partition i % PARTITIONS; the whole file TIMES times
+//	franz-go group BOOTSTRAP TOPIC COUNT GROUP   a member of a fresh group, alone in it
 //	franz-go send BOOTSTRAP TOPIC COUNT SIZE CODEC   idempotent, acks all; the records of bench/subjects/produce.ts
 package main
 
@@ -41,6 +42,8 @@ func main() {
 	switch os.Args[1] {
 	case "consume":
 		consume(os.Args[2], os.Args[3], number(os.Args[4]), number(os.Args[5]))
+	case "group":
+		group(os.Args[2], os.Args[3], number(os.Args[4]), os.Args[5])
 	case "send":
 		send(os.Args[2], os.Args[3], number(os.Args[4]), number(os.Args[5]), os.Args[6])
 	case "produce":
@@ -140,4 +143,27 @@ func send(bootstrap, topic string, count, size int, codec string) {
 	}
 	must(client.Flush(context.Background()))
 	fmt.Printf("{\"records\":%d,\"seconds\":%.4f}\n", delivered, time.Since(begin).Seconds())
+}
+
+func group(bootstrap, topic string, want int, name string) {
+	begin := time.Now()
+	client, err := kgo.NewClient(kgo.SeedBrokers(bootstrap), kgo.ConsumerGroup(name), kgo.ConsumeTopics(topic),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	must(err)
+	var records, bytes int
+	var first float64
+	for records < want {
+		fetches := client.PollFetches(context.Background())
+		for _, e := range fetches.Errors() {
+			must(e.Err)
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			if records == 0 {
+				first = time.Since(begin).Seconds()
+			}
+			records++
+			bytes += len(r.Value)
+		})
+	}
+	fmt.Printf("{\"records\":%d,\"bytes\":%d,\"first\":%.4f,\"seconds\":%.4f}\n", records, bytes, first, time.Since(begin).Seconds())
 }
