@@ -108,7 +108,7 @@ export class BrokerSender {
     const body = { transactionalId, acks, timeoutMs: ackTimeoutMs, topicData: this.#topics(batches) };
     if (acks === 0) {
       await link.tell("Produce", version, body);
-      for (const batch of batches) this.#machine.handedOver(batch);
+      for (const batch of batches) this.#machine.handedOver(batch, this.#clock.monotonic());
       return false;
     }
     const signal = this.#client.life;

@@ -279,7 +279,7 @@ export class ProduceMachine {
     switch (verdict) {
       case "written":
       case "duplicate":
-        queue.written(batch, verdict === "written" ? answer.baseOffset : -1n);
+        queue.written(batch, verdict === "written" ? answer.baseOffset : -1n, now);
         this.#settle(queue, batch);
         batch.written(verdict === "written" ? answer.baseOffset : -1n);
         this.#host.settled();
@@ -303,9 +303,9 @@ export class ProduceMachine {
   }
 
   /** Acks 0: it was given to the connection, and that is all that will be known. */
-  handedOver(batch: PendingBatch): void {
+  handedOver(batch: PendingBatch, now: number): void {
     const queue = this.queue(batch.topic, batch.partition);
-    queue.written(batch, -1n);
+    queue.written(batch, -1n, now);
     this.#settle(queue, batch);
     batch.written(-1n);
     this.#host.settled();

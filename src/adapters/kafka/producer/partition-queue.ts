@@ -3,7 +3,8 @@
  *
  * Invariants. What is in flight and what waits is sorted by order, and stands for sequences without a hole unless
  * `gap`. After anything but a plain success nothing is sent until all in flight are answered, and then one batch at a
- * time until one is written: so a batch never overtakes another. A batch that was sent once is sent again with the
+ * time until one is written: so a batch never overtakes another. The same holds until the broker is known to know this
+ * producer: one that does not takes any first sequence, also that of a second batch whose first it turned away. A batch that was sent once is sent again with the
  * same bytes and the same sequence; only an answer that says it was *not* written lets it have another.
  */
 import type { PendingBatch } from "./batch.ts";
@@ -15,6 +16,8 @@ export interface ProducerIdentity {
 
 const SEQUENCE_MASK = 0x7fffffff;
 const LARGEST_EPOCH = 32767;
+/** Brokers forget a producer that is silent for a day, or for less where that is so configured. */
+const REMEMBERED_MS = 600_000;
 
 /** Sequences are int32 and go on at 0. */
 export function sequenceAfter(sequence: number, records: number): number {
@@ -40,6 +43,8 @@ export class PartitionQueue {
   #identity: ProducerIdentity | null = null;
   #nextSequence = 0;
   #nextOrder = 0;
+  /** Monotonic time until which the broker surely knows the producer. */
+  #knownUntil = Number.NEGATIVE_INFINITY;
 
   constructor(topic: string, partition: number) {
     this.topic = topic;
@@ -61,7 +66,8 @@ export class PartitionQueue {
   /** The batch to send next, sealed or not; null: none now. `due` says whether an open batch need wait no longer. */
   head(now: number, maxInFlight: number, due: (open: PendingBatch) => boolean): PendingBatch | null {
     if (now < this.pausedUntil) return null;
-    if (this.inFlight.length >= (this.recovering ? 1 : maxInFlight)) return null;
+    const alone = this.recovering || now >= this.#knownUntil;
+    if (this.inFlight.length >= (alone ? 1 : maxInFlight)) return null;
     const first = this.ready[0];
     if (first !== undefined) return first;
     return this.open !== null && due(this.open) ? this.open : null;
@@ -88,8 +94,14 @@ export class PartitionQueue {
   #follow(identity: ProducerIdentity): void {
     const own = this.#identity;
     if (own !== null && own.id === identity.id && own.epoch >= identity.epoch) return;
+    if (own !== null && own.id !== identity.id) this.#knownUntil = Number.NEGATIVE_INFINITY;
     this.#identity = identity;
     this.#nextSequence = 0;
+  }
+
+  /** The broker has told that it knows the producer. */
+  known(now: number): void {
+    this.#knownUntil = now + REMEMBERED_MS;
   }
 
   /** Whether nothing that was sent before it is still without an outcome. */
@@ -103,8 +115,9 @@ export class PartitionQueue {
     if (at >= 0) this.inFlight.splice(at, 1);
   }
 
-  written(batch: PendingBatch, offset: bigint): void {
+  written(batch: PendingBatch, offset: bigint, now: number): void {
     this.answered(batch);
+    this.known(now);
     this.recovering = false;
     const last = offset + BigInt(batch.count - 1);
     if (offset >= 0n && last > this.confirmed) this.confirmed = last;
@@ -155,6 +168,7 @@ export class PartitionQueue {
    */
   startOver(): boolean {
     this.gap = false;
+    this.#knownUntil = Number.NEGATIVE_INFINITY;
     this.#nextSequence = 0;
     for (const b of this.ready) b.sequence = -1;
     const own = this.#identity;

@@ -24,7 +24,8 @@ class Bench {
   readonly machine: ProduceMachine;
   #offset = 0n;
 
-  constructor(rules: Partial<ProducerRules> = {}) {
+  /** `known`: the broker has confirmed something of this producer before. */
+  constructor(rules: Partial<ProducerRules> = {}, known = true) {
     const all = { ...rulesOf({}), lingerMs: 0, ...rules };
     this.machine = new ProduceMachine(all, codecs, {
       spoiled: (f, fatal) => this.spoiled.push(`${f.code}${fatal ? " fatal" : ""}`),
@@ -32,6 +33,7 @@ class Bench {
       pause: () => 100,
     });
     if (all.idempotent) this.machine.identify({ id: 9n, epoch: 0 });
+    if (known) this.machine.queue("t", 0).known(0);
   }
 
   give(...values: string[]): Delivery {
@@ -117,6 +119,42 @@ test("at most five batches of a partition are under way", () => {
   expect(taken.map((t) => t?.sequence ?? -1)).toEqual([0, 1, 2, 3, 4, -1]);
   b.answer(taken[0]!, 0);
   expect(b.take()!.sequence).toBe(5);
+});
+
+test("a broker that does not know the producer takes any first sequence: until it has confirmed one, one is under way", () => {
+  const b = new Bench({}, false);
+  b.give("a");
+  const first = b.take()!;
+  b.give("b");
+  expect(b.take()).toBeNull();
+  b.answer(first, ERROR.REQUEST_TIMED_OUT);
+  b.now = 100;
+  expect(b.take()).toBe(first);
+  expect(b.take()).toBeNull();
+  b.answer(first, 0);
+  // With the second one that waited.
+  b.give("c");
+  const [second] = [b.take()!, b.give("d")];
+  expect([second.sequence, second.count, b.take()!.sequence]).toEqual([1, 2, 3]);
+});
+
+test("after a long silence, and under another producer id, it is the same again", () => {
+  const b = new Bench();
+  const two = () => {
+    b.give("a");
+    const first = b.take()!;
+    b.give("b");
+    const second = b.take();
+    b.answer(first, 0);
+    const rest = second ?? b.take()!;
+    b.answer(rest, 0);
+    return second !== null;
+  };
+  expect(two()).toBe(true);
+  b.now = 600_000;
+  expect([two(), two()]).toEqual([false, true]);
+  b.machine.identify({ id: 10n, epoch: 0 });
+  expect([two(), two()]).toEqual([false, true]);
 });
 
 test("a lost connection: the same bytes again in their order, one at a time until one is written", () => {
@@ -303,7 +341,7 @@ test("without sequences one batch at a time is under way, so that none overtakes
 test("acks 0: handed over is all that is known", async () => {
   const b = new Bench({ idempotent: false, acks: 0 });
   const d = b.give("a");
-  b.machine.handedOver(b.take()!);
+  b.machine.handedOver(b.take()!, 0);
   expect(await d.done).toEqual([{ partition: 0, offset: -1n, rows: 1 }]);
 });
 

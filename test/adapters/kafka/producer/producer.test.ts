@@ -76,7 +76,7 @@ test(`${SEEDS} seeds of faults: once, in order, and every call says so`, async (
     }
     await b.run(producer.close(b.signal));
   }
-}, 60_000);
+}, 60_000 + 2_000 * SEEDS);
 
 test(`${SEEDS} seeds of faults in transactions: a committed one is there whole, an aborted one not at all`, async () => {
   for (let seed = 1; seed <= SEEDS; seed++) {
@@ -104,7 +104,7 @@ test(`${SEEDS} seeds of faults in transactions: a committed one is there whole, 
     expect(b.cluster.committed("g", "t", 0)?.offset ?? 0n).toBe(committed);
     await b.run(producer.close(b.signal));
   }
-}, 60_000);
+}, 60_000 + 2_000 * SEEDS);
 
 test("memory is bounded: a call waits for room, and goes on when there is some", async () => {
   const b = new ProducerBench(1);
