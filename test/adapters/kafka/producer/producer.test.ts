@@ -48,63 +48,71 @@ function trouble(b: ProducerBench): void {
 
 const SEEDS = Number(process.env["TWG_PRODUCER_SEEDS"] ?? 12);
 
-test(`${SEEDS} seeds of faults: once, in order, and every call says so`, async () => {
-  for (let seed = 1; seed <= SEEDS; seed++) {
-    const b = new ProducerBench(seed, { brokers: 3 });
-    const producer = b.producer({ lingerMs: b.chance.int(20), batchBytes: 100 + b.chance.int(400) });
-    await b.run(producer.start(b.signal));
-    const end = b.time.nowMs + 20_000;
-    const troubles = () => {
-      trouble(b);
-      if (b.time.nowMs < end) b.clock.after(b.chance.int(1_500), troubles);
-    };
-    troubles();
-    const calls: Promise<unknown>[] = [];
-    for (let i = 0; i < 900; i += 9) {
-      const delivery = await b.run(
-        producer.send("t", rows(i, 9), { partition: (i / 9) % 3, signal: b.signal }),
-      );
-      calls.push(delivery.done);
-      await b.time.runUntil(() => false, b.time.nowMs + b.chance.int(300));
-    }
-    await b.run(Promise.all(calls));
-    for (let p = 0; p < 3; p++) {
-      const wanted = Array.from({ length: 34 }, (_, k) => (3 * k + p) * 9)
-        .filter((i) => i < 900)
-        .flatMap((i) => texts(i, 9));
-      expect([seed, ...b.texts(p)]).toEqual([seed, ...wanted]);
-    }
-    await b.run(producer.close(b.signal));
-  }
-}, 60_000 + 2_000 * SEEDS);
-
-test(`${SEEDS} seeds of faults in transactions: a committed one is there whole, an aborted one not at all`, async () => {
-  for (let seed = 1; seed <= SEEDS; seed++) {
-    const b = new ProducerBench(1_000 + seed, { brokers: 3 });
-    const producer = b.producer({ transactionalId: "x", lingerMs: 3 });
-    await b.run(producer.start(b.signal));
-    const wanted: string[][] = [[], [], []];
-    let committed = 0n;
-    for (let t = 0; t < 12; t++) {
-      if (b.chance.next() < 0.7) trouble(b);
-      producer.begin();
-      for (let p = 0; p < 3; p++)
-        await b.run(producer.send("t", rows(t * 10, 4), { partition: p, signal: b.signal }));
-      const offset = { topic: "t", partition: 0, offset: BigInt(t + 1), leaderEpoch: -1, metadata: null };
-      const proof = { group: "g", generation: -1, memberId: "", instanceId: null };
-      await b.run(producer.sendOffsets(proof, [offset], b.signal));
-      if (b.chance.next() < 0.3) await b.run(producer.abortTransaction(b.signal));
-      else {
-        await b.run(producer.commit(b.signal));
-        committed = BigInt(t + 1);
-        for (let p = 0; p < 3; p++) wanted[p]!.push(...texts(t * 10, 4));
+test(
+  `${SEEDS} seeds of faults: once, in order, and every call says so`,
+  async () => {
+    for (let seed = 1; seed <= SEEDS; seed++) {
+      const b = new ProducerBench(seed, { brokers: 3 });
+      const producer = b.producer({ lingerMs: b.chance.int(20), batchBytes: 100 + b.chance.int(400) });
+      await b.run(producer.start(b.signal));
+      const end = b.time.nowMs + 20_000;
+      const troubles = () => {
+        trouble(b);
+        if (b.time.nowMs < end) b.clock.after(b.chance.int(1_500), troubles);
+      };
+      troubles();
+      const calls: Promise<unknown>[] = [];
+      for (let i = 0; i < 900; i += 9) {
+        const delivery = await b.run(
+          producer.send("t", rows(i, 9), { partition: (i / 9) % 3, signal: b.signal }),
+        );
+        calls.push(delivery.done);
+        await b.time.runUntil(() => false, b.time.nowMs + b.chance.int(300));
       }
+      await b.run(Promise.all(calls));
+      for (let p = 0; p < 3; p++) {
+        const wanted = Array.from({ length: 34 }, (_, k) => (3 * k + p) * 9)
+          .filter((i) => i < 900)
+          .flatMap((i) => texts(i, 9));
+        expect([seed, ...b.texts(p)]).toEqual([seed, ...wanted]);
+      }
+      await b.run(producer.close(b.signal));
     }
-    expect([seed, b.texts(0), b.texts(1), b.texts(2)]).toEqual([seed, ...wanted]);
-    expect(b.cluster.committed("g", "t", 0)?.offset ?? 0n).toBe(committed);
-    await b.run(producer.close(b.signal));
-  }
-}, 60_000 + 2_000 * SEEDS);
+  },
+  60_000 + 2_000 * SEEDS,
+);
+
+test(
+  `${SEEDS} seeds of faults in transactions: a committed one is there whole, an aborted one not at all`,
+  async () => {
+    for (let seed = 1; seed <= SEEDS; seed++) {
+      const b = new ProducerBench(1_000 + seed, { brokers: 3 });
+      const producer = b.producer({ transactionalId: "x", lingerMs: 3 });
+      await b.run(producer.start(b.signal));
+      const wanted: string[][] = [[], [], []];
+      let committed = 0n;
+      for (let t = 0; t < 12; t++) {
+        if (b.chance.next() < 0.7) trouble(b);
+        producer.begin();
+        for (let p = 0; p < 3; p++)
+          await b.run(producer.send("t", rows(t * 10, 4), { partition: p, signal: b.signal }));
+        const offset = { topic: "t", partition: 0, offset: BigInt(t + 1), leaderEpoch: -1, metadata: null };
+        const proof = { group: "g", generation: -1, memberId: "", instanceId: null };
+        await b.run(producer.sendOffsets(proof, [offset], b.signal));
+        if (b.chance.next() < 0.3) await b.run(producer.abortTransaction(b.signal));
+        else {
+          await b.run(producer.commit(b.signal));
+          committed = BigInt(t + 1);
+          for (let p = 0; p < 3; p++) wanted[p]!.push(...texts(t * 10, 4));
+        }
+      }
+      expect([seed, b.texts(0), b.texts(1), b.texts(2)]).toEqual([seed, ...wanted]);
+      expect(b.cluster.committed("g", "t", 0)?.offset ?? 0n).toBe(committed);
+      await b.run(producer.close(b.signal));
+    }
+  },
+  60_000 + 2_000 * SEEDS,
+);
 
 test("memory is bounded: a call waits for room, and goes on when there is some", async () => {
   const b = new ProducerBench(1);
