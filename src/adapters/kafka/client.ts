@@ -227,22 +227,28 @@ export class KafkaClient {
     const at = placeOf(address);
     const { bootstrap: _, sasl, version, ...rest } = this.#options;
     const { chance } = this.#parts;
-    const ceiling = this.#ceilings.get(at) ?? API_RANGE.ApiVersions.max;
-    const settings: LinkSettings = {
-      ...rest,
-      address,
-      at,
-      purpose,
-      softwareName: "twg",
-      softwareVersion: version,
-      versionsCeiling: ceiling,
-      chance,
-      sasl: sasl === null ? null : (ready) => this.#logIn(address.host, ready),
-    };
-    const opened = await BrokerLink.open(this.#parts, settings, this.life);
-    if ("link" in opened) return opened.link;
-    if (!opened.negotiated) this.#ceilings.set(at, lowerCeiling(ceiling));
-    throw opened.failure;
+    let ceiling = this.#ceilings.get(at) ?? API_RANGE.ApiVersions.max;
+    for (;;) {
+      const settings: LinkSettings = {
+        ...rest,
+        address,
+        at,
+        purpose,
+        softwareName: "twg",
+        softwareVersion: version,
+        versionsCeiling: ceiling,
+        chance,
+        sasl: sasl === null ? null : (ready) => this.#logIn(address.host, ready),
+      };
+      const opened = await BrokerLink.open(this.#parts, settings, this.life);
+      if ("link" in opened) return opened.link;
+      if (opened.negotiated) throw opened.failure;
+      const lower = lowerCeiling(ceiling);
+      this.#ceilings.set(at, lower);
+      // Some brokers hang up on a version that they do not know: they are asked again at once, by a lower one.
+      if (opened.failure.code !== "kafka.disconnected" || lower > ceiling) throw opened.failure;
+      ceiling = lower;
+    }
   }
 
   /** By the login of now, which may be another than when the connection was opened. */

@@ -5,7 +5,7 @@
 import { ERROR } from "../../../../src/adapters/kafka/wire/errors.ts";
 import type { FetchResponsePartition } from "../../../../src/adapters/kafka/wire/messages/fetch.ts";
 import { type Draft, TOPIC_ID_VERSION } from "../../../../src/adapters/kafka/wire/protocol.ts";
-import type { Partition } from "../cluster.ts";
+import type { Broker, Partition } from "../cluster.ts";
 import type { FetchContext, WantedPartition } from "../fetch-sessions.ts";
 import { checkLeader, epochOf } from "./leadership.ts";
 import type { Call } from "./table.ts";
@@ -119,12 +119,14 @@ function readOne(call: FetchCall, w: WantedPartition, room: number, minOne: bool
     errorCode: ERROR.NONE,
     ...standing(checked.partition, end),
     abortedTransactions: committed
-      ? records.length === 0
-        ? []
-        : log.abortedBetween(w.fetchOffset, limit)
+      ? aborted(broker, records.length === 0 ? [] : log.abortedBetween(w.fetchOffset, limit))
       : null,
     records,
   };
+}
+
+function aborted<T>({ profile }: Broker, list: readonly T[]): readonly T[] {
+  return profile.abortedList === "reversed" ? list.toReversed() : list;
 }
 
 function standing({ log }: Partition, end: bigint = log.end) {

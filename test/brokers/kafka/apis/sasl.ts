@@ -19,7 +19,7 @@ export function saslHandshake({ cluster, connection, request, reply }: Call<"Sas
   reply({ mechanisms: server.mechanisms });
 }
 
-export function saslAuthenticate({ cluster, connection, request, reply }: Call<"SaslAuthenticate">) {
+export function saslAuthenticate({ cluster, broker, connection, request, reply }: Call<"SaslAuthenticate">) {
   const { login } = connection;
   if (login.state !== "talking") {
     connection.closeAfterAnswer();
@@ -33,7 +33,7 @@ export function saslAuthenticate({ cluster, connection, request, reply }: Call<"
     connection.closeAfterAnswer();
     return reply({ errorCode: ERROR.SASL_AUTHENTICATION_FAILED, errorMessage: answer.reason });
   }
-  const ofListener = cluster.sasl?.lifetimeMs ?? 0;
+  const ofListener = cluster.sasl?.lifetimeMs ?? broker.profile.loginMs;
   const lifetimeMs = answer.kind === "done" ? (answer.lifetimeMs ?? ofListener) : 0;
   if (answer.kind === "done") {
     const until = lifetimeMs === 0 ? null : cluster.clock.monotonic() + lifetimeMs;
