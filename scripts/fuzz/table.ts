@@ -1,5 +1,6 @@
 /** The targets of the fuzzer. A new one is a module beside and a line here. */
 import { fuzzProtocol } from "../../test/hostile/protocol-target.ts";
+import { fuzzSession } from "../../test/hostile/session-target.ts";
 import { bytesTarget } from "./bytes-target.ts";
 import { canaryTarget } from "./canary-target.ts";
 import { compressionTarget } from "./compression-target.ts";
@@ -15,6 +16,7 @@ export const TARGETS: readonly FuzzTarget[] = [
   scanTarget,
   parquetTarget,
   { name: "protocol", run: fuzzProtocol },
+  { name: "responses", run: fuzzSession },
 ];
 
 export function targetNamed(name: string): FuzzTarget | null {

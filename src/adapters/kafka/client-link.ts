@@ -5,6 +5,7 @@ import type { Observer } from "../../core/ports/observer.ts";
 import type { Clock, Timer } from "../../core/time/clock.ts";
 import { BrokerSession, type ConnectionSettings, type ResponseMemory } from "./session/connection.ts";
 import type { BrokerAddress } from "./session/metadata-state.ts";
+import type { RequestReport } from "./session/request-report.ts";
 import type { ApiName, Draft, RequestOf, ResponseOf } from "./wire/protocol.ts";
 
 export interface Answer<A extends ApiName> {
@@ -32,6 +33,8 @@ export interface LinkSettings extends ConnectionSettings {
   readonly tls: TlsOptions | null;
   /** What the connection is for: "control", "fetch", ... */
   readonly purpose: string;
+  /** Broker id; null where only the address is known, at the start. */
+  readonly node: number | null;
 }
 
 export function cancelled(what: string): Failure {
@@ -67,7 +70,11 @@ export class BrokerLink {
     this.#session = new BrokerSession(
       { ...settings, sasl: armed },
       { write: (bytes) => this.#connection?.write(bytes), close: () => this.#drop() },
-      { ready: () => this.#onReady(), ended: (failure) => this.#onEnd(failure) },
+      {
+        ready: () => this.#onReady(),
+        done: (report) => this.#told(report),
+        ended: (failure) => this.#onEnd(failure),
+      },
     );
   }
 
@@ -78,9 +85,10 @@ export class BrokerLink {
     signal: AbortSignal,
   ): Promise<{ link: BrokerLink } | { failure: Failure; negotiated: boolean }> {
     const link = new BrokerLink(settings, parts.clock);
+    link.#observer = parts.observer ?? null;
     try {
       await link.#dial(parts.net, signal);
-      link.#watch(parts.observer ?? null);
+      link.#watch();
       return { link };
     } catch (e) {
       const failure = asFailure(e);
@@ -89,10 +97,10 @@ export class BrokerLink {
     }
   }
 
-  /** From now on connection and requests are told to the observer. */
-  #watch(observer: Observer | null): void {
+  /** From now on it counts as open. */
+  #watch(): void {
+    const observer = this.#observer;
     if (observer === null) return;
-    this.#observer = observer;
     const address = this.at;
     const { purpose, tls } = this.#settings;
     observer.emit({ e: "connection.opened", address, purpose, tls: tls !== null });
@@ -100,9 +108,10 @@ export class BrokerLink {
       observer.emit({ e: "connection.closed", address, purpose, error: failure.code });
   }
 
-  #told(api: ApiName, start: number, error: string | null): void {
-    const ms = this.#clock.monotonic() - start;
-    this.#observer?.emit({ e: "request.done", api, broker: this.at, ms, error });
+  #told({ api, ms, sentBytes, receivedBytes, error }: RequestReport): void {
+    const { node } = this.#settings;
+    const bytes = { sent: sentBytes, received: receivedBytes };
+    this.#observer?.emit({ e: "request.done", api, broker: this.at, node, ms, ...bytes, error });
   }
 
   async #dial(net: Net, signal: AbortSignal): Promise<void> {
@@ -180,7 +189,6 @@ export class BrokerLink {
         return;
       }
       let waiting = true;
-      const start = this.#clock.monotonic();
       const settle = () => {
         const was = waiting;
         waiting = false;
@@ -201,15 +209,11 @@ export class BrokerLink {
           memory,
           wanted: () => waiting,
           answered: (answer, bytes) => {
-            if (settle()) {
-              this.#told(api, start, null);
-              resolve({ body: answer, bytes });
-            } else memory?.give(bytes);
+            if (settle()) resolve({ body: answer, bytes });
+            else memory?.give(bytes);
           },
           failed: (failure) => {
-            if (!settle()) return;
-            this.#told(api, start, failure.code);
-            reject(failure);
+            if (settle()) reject(failure);
           },
         },
         this.#clock.monotonic(),

@@ -48,6 +48,9 @@ export const CONTROL = "control";
 
 export type CoordinatorKind = "group" | "transaction";
 
+/** Owner of connections to addresses whose broker is not known. */
+const BOOTSTRAP = "bootstrap";
+
 interface Slot {
   readonly address: BrokerAddress;
   readonly opening: Promise<BrokerLink>;
@@ -184,7 +187,10 @@ export class KafkaClient {
     const isOpen = ([key]: [string, BrokerAddress]) => this.#slots.get(key)?.link?.failure === null;
     const open = known.filter(isOpen);
     const closed = known.filter((k) => !isOpen(k));
-    const first = this.#options.bootstrap.map((a): [string, BrokerAddress] => [`bootstrap/${placeOf(a)}`, a]);
+    const first = this.#options.bootstrap.map((a): [string, BrokerAddress] => [
+      `${BOOTSTRAP}/${placeOf(a)}`,
+      a,
+    ]);
     return [...this.#shuffled(open), ...this.#shuffled(closed), ...this.#shuffled(first)];
   }
 
@@ -201,7 +207,7 @@ export class KafkaClient {
     const slot = this.#slots.get(key);
     if (slot !== undefined && this.#usable(slot, address)) return until(slot.opening, signal, `a connection`);
     slot?.link?.close("it was idle, or its broker has moved");
-    const opening = this.#dial(address, key.slice(key.indexOf("/") + 1));
+    const opening = this.#dial(address, key);
     const fresh: Slot = { address, opening, link: null };
     this.#slots.set(key, fresh);
     opening.then(
@@ -223,7 +229,9 @@ export class KafkaClient {
     return slot.link.failure === null && slot.link.idleMs < MAX_IDLE_MS;
   }
 
-  async #dial(address: BrokerAddress, purpose: string): Promise<BrokerLink> {
+  async #dial(address: BrokerAddress, key: string): Promise<BrokerLink> {
+    const slash = key.indexOf("/");
+    const [owner, purpose] = [key.slice(0, slash), key.slice(slash + 1)];
     const at = placeOf(address);
     const { bootstrap: _, sasl, version, ...rest } = this.#options;
     const { chance } = this.#parts;
@@ -233,7 +241,8 @@ export class KafkaClient {
         ...rest,
         address,
         at,
-        purpose,
+        purpose: owner === BOOTSTRAP ? CONTROL : purpose,
+        node: owner === BOOTSTRAP ? null : Number(owner),
         softwareName: "twg",
         softwareVersion: version,
         versionsCeiling: ceiling,

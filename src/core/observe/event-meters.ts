@@ -91,6 +91,8 @@ const ROWS: Rows = {
   "connection.closed": (m, e) => m.connections.add(-1, e.purpose),
   "request.done": (m, e) => {
     m.requests.add(1, e.api);
+    m.requestBytes.add(e.sent, e.api, "sent");
+    m.requestBytes.add(e.received, e.api, "received");
     m.requestSeconds.observe(seconds(e.ms), e.api);
     if (e.error !== null) m.requestErrors.add(1, e.api, e.error);
   },

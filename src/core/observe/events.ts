@@ -174,7 +174,13 @@ type WatchEvent =
       readonly e: "request.done";
       readonly api: string;
       readonly broker: string;
+      /** Broker id; null where only its address is known. */
+      readonly node: number | null;
+      /** From sending to the answer. */
       readonly ms: number;
+      /** Bytes on the wire. */
+      readonly sent: number;
+      readonly received: number;
       readonly error: string | null;
     };
 

@@ -80,6 +80,10 @@ export function declareMeters(r: Registry) {
       ["api"],
       REQUEST_BOUNDS_S,
     ),
+    requestBytes: r.counter("twg_request_bytes_total", "Bytes of requests and of their answers, by API.", [
+      "api",
+      "direction",
+    ]),
     connections: r.gauge("twg_connections", "Open connections, by purpose.", ["purpose"]),
     connectionsOpened: r.counter("twg_connections_opened_total", "Connections opened, by purpose.", [
       "purpose",

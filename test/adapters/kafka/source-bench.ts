@@ -9,6 +9,7 @@ import { kafkaSourceSpec } from "../../../src/adapters/kafka/spec.ts";
 import { systemSaslCrypto } from "../../../src/adapters/system/sasl-crypto.ts";
 import type { Resolved } from "../../../src/core/config/secret.ts";
 import type { Failure } from "../../../src/core/failure/failure.ts";
+import type { Observer } from "../../../src/core/ports/observer.ts";
 import type { FoundStream, SourceHost, StreamStart } from "../../../src/core/ports/source.ts";
 import type { Frame, FrameBundle } from "../../../src/core/records/frame.ts";
 import type { Clock } from "../../../src/core/time/clock.ts";
@@ -30,6 +31,9 @@ export interface BenchOptions {
   readonly settings?: Partial<KafkaSourceSettings>;
   /** Of the record before where a stream begins, as coverage has it. */
   readonly leaderEpoch?: number;
+  /** What the source is told of the time by, made of the simulated clock: to see its timers. */
+  readonly sourceClock?: (clock: Clock) => Clock;
+  readonly observer?: Observer;
   /** Where a stream without a commit begins. */
   readonly begin?: "earliest" | "latest";
 }
@@ -101,7 +105,13 @@ export class SourceBench implements SourceHost {
     });
     // Secrets are given as literals in these tests, which the spec has made `Secret`s already.
     const settings = { ...kafkaSettings(spec as Resolved<typeof spec>, "0"), ...options.settings };
-    this.source = new KafkaSource(settings, { net, clock: this.clock, chance, crypto: systemSaslCrypto });
+    this.source = new KafkaSource(settings, {
+      net,
+      clock: options.sourceClock?.(this.clock) ?? this.clock,
+      chance,
+      crypto: systemSaslCrypto,
+      ...(options.observer === undefined ? {} : { observer: options.observer }),
+    });
   }
 
   /** Runs the source in the background; its end shows in `outcome`. */

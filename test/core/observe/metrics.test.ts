@@ -147,6 +147,8 @@ const MOVES: { readonly [K in EventName]?: readonly string[] } = {
     "twg_request_errors_total{Fetch,timeout} 1",
     "twg_request_seconds_sum{Fetch} 0.012",
     "twg_request_seconds_count{Fetch} 1",
+    "twg_request_bytes_total{Fetch,sent} 90",
+    "twg_request_bytes_total{Fetch,received} 7",
   ],
 };
 

@@ -87,5 +87,14 @@ export const SAMPLES: { readonly [K in EventName]: EventOf<K> } = {
   "stall.cleared": { e: "stall.cleared", ms: 61_000 },
   "connection.opened": { e: "connection.opened", address: "kafka:9093", purpose: "fetch", tls: true },
   "connection.closed": { e: "connection.closed", address: "kafka:9093", purpose: "fetch", error: "reset" },
-  "request.done": { e: "request.done", api: "Fetch", broker: "1", ms: 12, error: "timeout" },
+  "request.done": {
+    e: "request.done",
+    api: "Fetch",
+    broker: "1",
+    node: 1,
+    ms: 12,
+    sent: 90,
+    received: 7,
+    error: "timeout",
+  },
 };

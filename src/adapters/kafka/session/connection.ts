@@ -22,8 +22,9 @@ import {
   type ResponseOf,
 } from "../wire/protocol.ts";
 import { ResponseFramer } from "./framing.ts";
-import { hungUp } from "./hang-up.ts";
+import { hungUp, tooLate } from "./hang-up.ts";
 import { LoginTerm } from "./login-term.ts";
+import type { RequestReport } from "./request-report.ts";
 import { authRefused, mechanismRefused, refusalOf } from "./sasl-failure.ts";
 import { type BrokerVersions, chooseVersion, judgeVersions } from "./versions.ts";
 
@@ -65,6 +66,8 @@ export interface ConnectionSettings {
 
 export interface ConnectionListener {
   ready(): void;
+  /** Of every request, the connection's own included. */
+  done(report: RequestReport): void;
   /** Once, after all requests were answered with the failure. */
   ended(failure: Failure): void;
 }
@@ -88,6 +91,8 @@ interface InFlight {
   readonly api: ApiName;
   readonly correlationId: number;
   deadline: number;
+  readonly sentAt: number;
+  readonly sentBytes: number;
   readonly memory: ResponseMemory | null;
   receive(bytes: Uint8Array): number;
   failed(failure: Failure): void;
@@ -212,20 +217,11 @@ export class BrokerSession {
     this.#now = now;
     const late = this.#inFlight.find((call) => call.deadline <= now);
     if (late !== undefined) {
-      this.#end(this.#tooLate(late.api));
+      const { at, dialTimeoutMs } = this.#settings;
+      this.#end(tooLate(at, late.api, this.#state.at === "versions" ? dialTimeoutMs : null));
       return;
     }
     this.#pump();
-  }
-
-  #tooLate(api: ApiName): Failure {
-    const { at, dialTimeoutMs } = this.#settings;
-    if (this.#state.at !== "versions")
-      return new Failure("kafka.timeout", `${at} did not answer ${api} in time`, { at });
-    return new Failure("kafka.timeout", `${at} takes connections, but said nothing for ${dialTimeoutMs} ms`, {
-      at,
-      hint: "Is it a Kafka listener? One that wants TLS, a proxy without brokers behind it and a broker that hangs look like this",
-    });
   }
 
   /** Gives the connection up: requests fail with `failure`. */
@@ -278,6 +274,8 @@ export class BrokerSession {
       api,
       correlationId,
       deadline: this.#now + call.timeoutMs,
+      sentAt: this.#now,
+      sentBytes: bytes.length,
       memory: call.memory,
       receive(response) {
         const body = decodeResponse(api, version, response);
@@ -305,13 +303,21 @@ export class BrokerSession {
       this.#inFlight.shift();
       this.#answers++;
       throttle = head.receive(bytes);
+      this.#report(head, 4 + bytes.length, null);
     } catch (e) {
       head.memory?.give(bytes);
-      if (this.#inFlight[0] !== head) head.failed(this.#unreadable(e));
+      if (this.#inFlight[0] !== head) {
+        this.#report(head, 4 + bytes.length, this.#unreadable(e).code);
+        head.failed(this.#unreadable(e));
+      }
       throw e;
     }
     if (throttle > 0) this.#mute(Math.min(throttle, MAX_THROTTLE_MS));
     this.#pump();
+  }
+
+  #report({ api, sentAt, sentBytes }: InFlight, receivedBytes: number, error: string | null): void {
+    this.#listener.done({ api, ms: this.#now - sentAt, sentBytes, receivedBytes, error });
   }
 
   /** The broker has muted the channel and reads nothing until then (KIP-219): that time is no request's fault. */
@@ -437,6 +443,7 @@ export class BrokerSession {
     const cut = this.#framer.abandon();
     if (cut !== null) this.#inFlight[0]?.memory?.give(cut);
     this.#wire.close();
+    for (const call of this.#inFlight) this.#report(call, 0, failure.code);
     const failing = [...this.#inFlight, ...this.#waiting];
     this.#inFlight = [];
     this.#waiting = [];

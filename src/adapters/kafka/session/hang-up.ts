@@ -1,4 +1,4 @@
-/** What it means that a peer hung up, by how far the connection had come. */
+/** What it means that a peer hung up or fell silent, by how far the connection had come. */
 import { Failure } from "../../../core/failure/failure.ts";
 
 export interface HungUp {
@@ -25,4 +25,13 @@ export function hungUp({ at, during, mute }: HungUp): Failure {
       });
     }
   }
+}
+
+/** `silentMs`: how long the first answer was waited for; null once there was one. */
+export function tooLate(at: string, api: string, silentMs: number | null): Failure {
+  if (silentMs === null) return new Failure("kafka.timeout", `${at} did not answer ${api} in time`, { at });
+  return new Failure("kafka.timeout", `${at} takes connections, but said nothing for ${silentMs} ms`, {
+    at,
+    hint: "Is it a Kafka listener? One that wants TLS, a proxy without brokers behind it and a broker that hangs look like this",
+  });
 }

@@ -5,6 +5,7 @@ import {
   type LoginStart,
   nextCorrelationId,
 } from "../../../../src/adapters/kafka/session/connection.ts";
+import type { RequestReport } from "../../../../src/adapters/kafka/session/request-report.ts";
 import {
   APIS,
   type ApiName,
@@ -28,6 +29,7 @@ class Bench {
   readonly requests: DecodedRequest[] = [];
   readonly failures: Failure[] = [];
   readonly given: Uint8Array[] = [];
+  readonly reports: RequestReport[] = [];
   ready = 0;
   closed = 0;
   now = 1000;
@@ -59,6 +61,7 @@ class Bench {
         ready: () => {
           this.ready++;
         },
+        done: (report) => this.reports.push(report),
         ended: (f) => this.failures.push(f),
       },
     );
@@ -323,6 +326,40 @@ describe("requests in flight", () => {
     expect([late.outcome, parked.outcome]).toEqual(["waiting", "waiting"]);
     b.session.tick(6000);
     expect(late.outcome).toBe("kafka.timeout");
+  });
+});
+
+describe("reports", () => {
+  test("every request that was sent, the connection's own included: time, bytes and what became of it", () => {
+    const b = new Bench().open();
+    b.ask();
+    b.ask();
+    b.now += 40;
+    b.answer("FindCoordinator", { nodeId: 1 }, b.requests[1]!);
+    b.now += 2;
+    b.session.lost(null, b.now);
+    const { sentBytes: asked, receivedBytes: told, ...first } = b.reports[0]!;
+    expect(first).toEqual({ api: "ApiVersions", ms: 0, error: null });
+    expect([asked > 20, told > 100]).toEqual([true, true]);
+    const sentBytes = b.reports[1]!.sentBytes;
+    expect(b.reports.slice(1)).toEqual([
+      { api: "FindCoordinator", ms: 40, sentBytes, receivedBytes: 26, error: null },
+      { api: "FindCoordinator", ms: 42, sentBytes, receivedBytes: 0, error: "kafka.disconnected" },
+    ]);
+    // Size, key, version, id and client id, then group and key type. The answer: size and id, throttle, error, no
+    // message, node, no host, port: 4 + 4 + 4 + 2 + 2 + 4 + 2 + 4.
+    expect(sentBytes).toBe(4 + 2 + 2 + 4 + 2 + 4 + 3 + 1);
+  });
+
+  test("an answer that cannot be read counts as one that failed", () => {
+    const b = new Bench().open();
+    b.ask();
+    const { correlationId } = b.last;
+    const bytes = encodeResponse("FindCoordinator", 1, correlationId, { nodeId: 1 });
+    new DataView(bytes.buffer, bytes.byteOffset).setInt32(0, 8);
+    b.feed(bytes.slice(0, 12));
+    expect(b.reports[1]).toMatchObject({ api: "FindCoordinator", error: "kafka.response_invalid" });
+    expect(b.reports.length).toBe(2);
   });
 });
 
