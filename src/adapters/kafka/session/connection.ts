@@ -22,7 +22,7 @@ import {
   type ResponseOf,
 } from "../wire/protocol.ts";
 import { ResponseFramer } from "./framing.ts";
-import { hungUp, tooLate } from "./hang-up.ts";
+import { hungUp, tooLate, unreadable } from "./hang-up.ts";
 import { LoginTerm } from "./login-term.ts";
 import type { RequestReport } from "./request-report.ts";
 import { authRefused, mechanismRefused, refusalOf } from "./sasl-failure.ts";
@@ -87,12 +87,14 @@ export interface Call<A extends ApiName> {
   written?(): void;
 }
 
+type Sent = Pick<InFlight, "api" | "sentAt" | "sentBytes">;
+
 interface InFlight {
   readonly api: ApiName;
-  readonly correlationId: number;
-  deadline: number;
   readonly sentAt: number;
   readonly sentBytes: number;
+  readonly correlationId: number;
+  deadline: number;
   readonly memory: ResponseMemory | null;
   receive(bytes: Uint8Array): number;
   failed(failure: Failure): void;
@@ -202,7 +204,7 @@ export class BrokerSession {
     try {
       read();
     } catch (e) {
-      this.#end(this.#unreadable(e));
+      this.#end(unreadable(e, this.#settings.at));
     }
   }
 
@@ -268,6 +270,7 @@ export class BrokerSession {
     }
     if (call.written !== undefined) {
       this.#wire.write(bytes);
+      this.#report({ api, sentAt: this.#now, sentBytes: bytes.length }, 0, null);
       return call.written();
     }
     this.#inFlight.push({
@@ -307,8 +310,9 @@ export class BrokerSession {
     } catch (e) {
       head.memory?.give(bytes);
       if (this.#inFlight[0] !== head) {
-        this.#report(head, 4 + bytes.length, this.#unreadable(e).code);
-        head.failed(this.#unreadable(e));
+        const failure = unreadable(e, this.#settings.at);
+        this.#report(head, 4 + bytes.length, failure.code);
+        head.failed(failure);
       }
       throw e;
     }
@@ -316,7 +320,8 @@ export class BrokerSession {
     this.#pump();
   }
 
-  #report({ api, sentAt, sentBytes }: InFlight, receivedBytes: number, error: string | null): void {
+  #report(sent: Sent, receivedBytes: number, error: string | null): void {
+    const { api, sentAt, sentBytes } = sent;
     this.#listener.done({ api, ms: this.#now - sentAt, sentBytes, receivedBytes, error });
   }
 
@@ -417,16 +422,6 @@ export class BrokerSession {
   #invalid(what: string): Failure {
     const { at } = this.#settings;
     return new Failure("kafka.response_invalid", `${at} sent ${what}`, { at });
-  }
-
-  /** What is thrown while reading: our own verdicts stay, a shortage of bytes becomes the connection's failure. */
-  #unreadable(e: unknown): Failure {
-    const f = asFailure(e);
-    if (!f.code.startsWith("bytes.")) return f;
-    return new Failure("kafka.response_invalid", `${this.#settings.at}: ${f.message}`, {
-      at: this.#settings.at,
-      cause: f,
-    });
   }
 
   #hungUp(): Failure {

@@ -1,5 +1,5 @@
-/** What it means that a peer hung up or fell silent, by how far the connection had come. */
-import { Failure } from "../../../core/failure/failure.ts";
+/** What it means that a peer hung up, fell silent or sent what cannot be read, by how far the connection had come. */
+import { asFailure, Failure } from "../../../core/failure/failure.ts";
 
 export interface HungUp {
   readonly at: string;
@@ -34,4 +34,11 @@ export function tooLate(at: string, api: string, silentMs: number | null): Failu
     at,
     hint: "Is it a Kafka listener? One that wants TLS, a proxy without brokers behind it and a broker that hangs look like this",
   });
+}
+
+/** What is thrown while reading: our own verdicts stay, a shortage of bytes becomes the connection's failure. */
+export function unreadable(e: unknown, at: string): Failure {
+  const f = asFailure(e);
+  if (!f.code.startsWith("bytes.")) return f;
+  return new Failure("kafka.response_invalid", `${at}: ${f.message}`, { at, cause: f });
 }
