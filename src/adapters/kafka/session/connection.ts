@@ -320,8 +320,7 @@ export class BrokerSession {
     this.#pump();
   }
 
-  #report(sent: Sent, receivedBytes: number, error: string | null): void {
-    const { api, sentAt, sentBytes } = sent;
+  #report({ api, sentAt, sentBytes }: Sent, receivedBytes: number, error: string | null): void {
     this.#listener.done({ api, ms: this.#now - sentAt, sentBytes, receivedBytes, error });
   }
 
@@ -365,10 +364,9 @@ export class BrokerSession {
 
   #login(): void {
     const { sasl, at } = this.#settings;
-    if (sasl === null) return;
     const asked: State = { at: "authenticating", machine: null };
     this.#state = asked;
-    sasl((machine, now) => {
+    sasl?.((machine, now) => {
       // It ended meanwhile.
       if (this.#state !== asked) return;
       this.#take(now, () => {
@@ -427,7 +425,7 @@ export class BrokerSession {
   #hungUp(): Failure {
     const { at, sasl } = this.#settings;
     const mute = sasl === null && this.#answers <= 1 && this.#inFlight.length > 0;
-    const phase = this.#state.at;
+    const { at: phase } = this.#state;
     const during = phase === "versions" ? "negotiation" : phase === "authenticating" ? "login" : "requests";
     return hungUp({ at, during, mute });
   }
