@@ -3,6 +3,7 @@
  * one a thread (wasm/text.ts). Texts are copied in, which costs little beside reading them; results are views of the
  * memory, valid until the next text is loaded.
  */
+import type { PackedColumn } from "../types/text-cells.ts";
 import { TEXT_MODULE } from "./text-module.ts";
 
 interface Exports {
@@ -17,6 +18,7 @@ interface Exports {
   scanBegin(): void;
   scanText(...options: number[]): number;
   jsonKeys(at: number): void;
+  packColumn(column: number, rows: number, out: number, offsets: number, base: number): number;
   jsonRows(at: number, end: number, spare: number, firstRow: number): number;
 }
 
@@ -63,6 +65,9 @@ export class TextScanner {
   faulty = 0;
   #text = 0;
   #end = 0;
+  #columns = 0;
+  #packed = 0;
+  #offsets = 0;
 
   constructor() {
     this.#memory = new WebAssembly.Memory({ initial: 4 });
@@ -87,11 +92,13 @@ export class TextScanner {
     const to = from + 4 * rows;
     const fields = to + 4 * rows;
     const faults = fields + 4 * rows;
-    const table = (faults + rows + 15) & ~15;
+    const offsets = (faults + rows + 15) & ~15;
+    const table = offsets + 4 * rows;
     const texts = table + 16 * keys.length;
     const text = keys.reduce((n, k) => n + k.key.length + 2, texts) + SLACK;
-    // Unescaped text is never longer than the text.
-    this.#reserve(text + 2 * (end + 2 * SLACK));
+    // Unescaped text is never longer than the text, and a column never than both.
+    const packed = text + 2 * (end + 2 * SLACK);
+    this.#reserve(packed + 2 * end + SLACK);
     const { buffer } = this.#memory;
     this.starts = new Int32Array(buffer, starts, columns * rows);
     this.ends = new Int32Array(buffer, ends, columns * rows);
@@ -104,6 +111,9 @@ export class TextScanner {
     this.bytes.fill(newline, end, end + SLACK);
     this.#text = text;
     this.#end = end;
+    this.#columns = columns;
+    this.#packed = packed;
+    this.#offsets = offsets;
     this.spareFrom = end + SLACK;
     this.spareAt = this.spareFrom;
     this.#call.results(text, starts, ends, from, to, faults, fields, columns, rows);
@@ -159,6 +169,15 @@ export class TextScanner {
     this.spareAt = this.#call.spareAt.value - text;
     return rows;
   }
+
+  /** The first `rows` cells of a column; see `TextCells.packed`. */
+  readonly packed = (column: number, rows: number, base: number): PackedColumn => {
+    if (column >= this.#columns) throw new Error(`column ${column} of ${this.#columns}`);
+    const nulls = this.#call.packColumn(column, rows, this.#packed, this.#offsets, base);
+    const offsets = new Int32Array(this.#memory.buffer, this.#offsets, rows);
+    const length = rows === 0 ? 0 : offsets[rows - 1]! - base;
+    return { bytes: new Uint8Array(this.#memory.buffer, this.#packed, length), offsets, nulls };
+  };
 
   /** Counts the records of bytes[from, to); null where quotes do not come in pairs that surround fields. */
   scan(

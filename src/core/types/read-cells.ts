@@ -3,7 +3,7 @@ import { BoolBuilder, BytesBuilder, type ColumnBuilder, FixedBuilder } from "./c
 import { readDecimals, readFloats, readIntegers } from "./read-numbers.ts";
 import { readDates, readTimes, readTimestamps } from "./read-times.ts";
 import type { ColumnType } from "./table-batch.ts";
-import { FAULT, type Faults, type TextCells } from "./text-cells.ts";
+import { FAULT, type Faults, type PackedColumn, type TextCells } from "./text-cells.ts";
 
 export type CellReader = (cells: TextCells, column: number, faults: Faults) => void;
 
@@ -46,6 +46,10 @@ const COPY_BY_HAND = 64;
 export function readStrings(cells: TextCells, column: number, into: BytesBuilder): void {
   const { bytes, starts, ends, stride, rows } = cells;
   into.reserve(rows);
+  if (cells.packed !== undefined) {
+    takePacked(cells.packed(column, rows, into.bytes), cells, column, into);
+    return;
+  }
   let total = 0;
   for (let r = 0, at = column; r < rows; r++, at += stride) total += ends[at]! - starts[at]!;
   into.reserveBytes(total + rows);
@@ -65,6 +69,22 @@ export function readStrings(cells: TextCells, column: number, into: BytesBuilder
     }
     offsets[++into.rows] = out;
   }
+}
+
+function takePacked(
+  { bytes, offsets, nulls }: PackedColumn,
+  { starts, stride, rows }: TextCells,
+  column: number,
+  into: BytesBuilder,
+): void {
+  const first = into.rows;
+  into.reserveBytes(bytes.length);
+  into.data.set(bytes, into.bytes);
+  into.offsets.set(offsets, first + 1);
+  into.rows += rows;
+  if (nulls === 0) return;
+  for (let r = 0, at = column; r < rows; r++, at += stride)
+    if (starts[at]! < 0) into.validity.clear(first + r);
 }
 
 const WORDS: readonly (readonly [string, number])[] = [

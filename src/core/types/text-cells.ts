@@ -9,6 +9,15 @@ export interface TextCells {
   readonly ends: Int32Array;
   readonly stride: number;
   readonly rows: number;
+  /** Where there is a quicker way to copy the cells of a column than one by one. `base`: what its offsets begin at. */
+  readonly packed?: (column: number, rows: number, base: number) => PackedColumn;
+}
+
+/** Cells one behind the other, and the end of each; valid until the next call. */
+export interface PackedColumn {
+  readonly bytes: Uint8Array;
+  readonly offsets: Int32Array;
+  readonly nulls: number;
 }
 
 /** Why a cell is not what its column wants; 0 is none. The order is no promise, the names are. */

@@ -149,7 +149,8 @@ export class CsvDecoder implements PieceDecoder {
   #readColumns(target: RowTarget): boolean {
     const t = this.#tokens;
     const stride = this.#layout.columns.length;
-    const cells: TextCells = { bytes: t.bytes, starts: t.starts, ends: t.ends, stride, rows: t.rows };
+    const { bytes, starts, ends, rows, packed } = t;
+    const cells: TextCells = { bytes, starts, ends, stride, rows, ...(packed && { packed }) };
     this.#faults.begin(t.rows);
     this.#bound ??= target.schema.fields.map((f) => ({ at: this.#layout.columns.indexOf(sourceOf(f)) }));
     for (const [i, field] of target.schema.fields.entries()) {

@@ -2,6 +2,7 @@
  * Cuts the records of a piece of CSV into cells (see `TextCells`), a bounded number of rows at a time. Quoted fields
  * with escapes are unescaped into the room behind the piece, so a cell is always one run of bytes.
  */
+import type { TextCells } from "../../types/text-cells.ts";
 import { type TextScanner, textScanner } from "../text-scanner.ts";
 import { CR, type CsvDialect } from "./dialect.ts";
 
@@ -24,6 +25,7 @@ export interface CsvTokens {
   readonly fields: Int32Array;
   rows: number;
   faulty: number;
+  readonly packed?: TextCells["packed"];
   /** bytes[at, end) is whole records; what lies behind `end` is the tokenizer's to write on. */
   begin(bytes: Uint8Array, at: number, end: number): void;
   /** The next rows; false when there are none left. */
@@ -58,6 +60,9 @@ class CsvScan implements CsvTokens {
     this.#emptyIsNull = dialect.nulls.includes("");
   }
 
+  get packed(): TextCells["packed"] {
+    return this.#scanner.packed;
+  }
   get bytes(): Uint8Array {
     return this.#scanner.bytes;
   }

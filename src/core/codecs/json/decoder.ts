@@ -68,6 +68,8 @@ export class JsonDecoder implements PieceDecoder {
   #own: Cells | null = null;
   #keys: readonly JsonKey[] = [];
   #scanner: TextScanner | null = null;
+  /** Of the scanner, while the cells are in its memory. */
+  #packed: TextScanner["packed"] | null = null;
 
   constructor(layout: JsonLayout) {
     this.#layout = layout;
@@ -138,6 +140,7 @@ export class JsonDecoder implements PieceDecoder {
       this.#own = { starts: ints(cells), ends: ints(cells), from: ints(this.#most), to: ints(this.#most) };
     }
     this.#take(this.#own);
+    this.#packed = null;
     this.#cursor.begin(bytes, end);
   }
 
@@ -145,6 +148,7 @@ export class JsonDecoder implements PieceDecoder {
   #useScanner(scanner: TextScanner, bytes: Uint8Array, end: number): void {
     scanner.load(bytes, end, this.#fields.length, this.#most, LF, this.#keys);
     this.#take(scanner);
+    this.#packed = scanner.packed;
     this.#cursor.begin(scanner.bytes, scanner.spareFrom);
   }
 
@@ -326,7 +330,8 @@ export class JsonDecoder implements PieceDecoder {
   #readColumns(target: RowTarget): boolean {
     const stride = this.#fields.length;
     const { bytes } = this.#cursor;
-    const cells: TextCells = { bytes, starts: this.#starts, ends: this.#ends, stride, rows: this.#rows };
+    const plain = { bytes, starts: this.#starts, ends: this.#ends, stride, rows: this.#rows };
+    const cells: TextCells = this.#packed === null ? plain : { ...plain, packed: this.#packed };
     this.#faults.begin(this.#rows);
     for (const [i, { type, nullable }] of this.#fields.entries()) {
       const builder = target.columns[i]!;
