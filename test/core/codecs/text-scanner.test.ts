@@ -10,7 +10,10 @@ import { scanRecords } from "../../../src/core/codecs/csv/records.ts";
 import { CsvTokenizer, type CsvTokens, csvTokens } from "../../../src/core/codecs/csv/tokens.ts";
 import { JsonDecoder } from "../../../src/core/codecs/json/decoder.ts";
 import { textScanner } from "../../../src/core/codecs/text-scanner.ts";
-import { decodeAll, schema } from "./table.ts";
+import { BytesBuilder } from "../../../src/core/types/column-builder.ts";
+import { readStrings } from "../../../src/core/types/read-cells.ts";
+import type { TextCells } from "../../../src/core/types/text-cells.ts";
+import { cellOf, decodeAll, schema } from "./table.ts";
 
 const scanner = textScanner()!;
 const utf8 = new TextEncoder();
@@ -208,5 +211,34 @@ test("more lines than are read at a time, with strings that are unescaped and li
   expect(d.rejects).toEqual([]);
   expect(d.rows).toEqual(
     Array.from({ length: 30_000 }, (_, i) => [i % 1000 === 7 ? `A${i}` : `q"${i}`, BigInt(i)]),
+  );
+});
+
+test("a column of text is copied as the reader of single cells does it, nulls and long cells too", () => {
+  const cell = fc.oneof(
+    fc.constantFrom("", '""', '"q""q"', "\u00e4"),
+    fc.nat(90).map((n) => "s".repeat(n)),
+  );
+  fc.assert(
+    fc.property(
+      fc.array(fc.tuple(cell, cell), { maxLength: 60 }),
+      fc.integer({ min: 1, max: 20 }),
+      (rows, before) => {
+        const bytes = utf8.encode(rows.map(([a, b]) => `${a},${b}\n`).join(""));
+        const t = csvTokens(RFC_4180, 2, 64);
+        t.begin(bytes, 0, bytes.length);
+        t.next();
+        const cells = { bytes: t.bytes, starts: t.starts, ends: t.ends, stride: 2, rows: t.rows };
+        const read = (c: TextCells) =>
+          [0, 1].map((column) => {
+            const into = new BytesBuilder({ id: "utf8" });
+            into.push(new Uint8Array(before));
+            readStrings(c, column, into);
+            return Array.from({ length: into.rows }, (_, r) => cellOf(into.finish(), r));
+          });
+        expect(read({ ...cells, packed: t.packed! })).toEqual(read(cells));
+      },
+    ),
+    { numRuns: 300 },
   );
 });
