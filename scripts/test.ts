@@ -72,6 +72,12 @@ const LONG_RUNS: readonly LongRun[] = [
     zero: ["lost", "doubled", "orphans", "stuck", "intruders", "died", "differences"],
     served: true,
   },
+  {
+    script: "torture",
+    args: ["--sink", "batch", "--destination", "postgres", "--kills", "4", "--records", "20000", "--json"],
+    zero: ["lost", "doubled", "orphans", "differing_rejects"],
+    served: true,
+  },
   { script: "bench", args: ["--small", "--json"], zero: [], served: true },
 ];
 
