@@ -152,14 +152,17 @@ export class Writer {
   readonly #topic: string;
   readonly #signal = new AbortController().signal;
 
-  constructor(bootstrap: readonly string[], topic: string) {
+  constructor(
+    bootstrap: readonly string[],
+    topic: string,
+    security: Pick<ClientOptions, "tls" | "sasl"> = { tls: null, sasl: null },
+  ) {
     const addresses = bootstrap.map((b) => ({ host: b.split(":")[0]!, port: Number(b.split(":")[1]) }));
     const options: ClientOptions = {
       bootstrap: addresses,
       clientId: "twg-test",
       version: "0",
-      tls: null,
-      sasl: null,
+      ...security,
       dialTimeoutMs: 5000,
       requestTimeoutMs: 20_000,
       maxResponseBytes: 1 << 24,

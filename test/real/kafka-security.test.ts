@@ -169,6 +169,38 @@ for (const [version, served] of versions) {
       TIMEOUT,
     );
 
+    // The same client as the sink's: every mechanism appends too.
+    const appending: [string, () => readonly string[], () => Record<string, unknown>][] = [
+      ["OAUTHBEARER", () => served.jwt, () => bearer(oidc(provider(60)))],
+      [
+        "mTLS",
+        () => served.mtls,
+        () => ({ tls: { ca: pem(served.ca), cert: pem(served.clientCert), key: pem(served.clientKey) } }),
+      ],
+      ...["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"].map(
+        (mechanism): [string, () => readonly string[], () => Record<string, unknown>] => [
+          mechanism,
+          () => served.reauth,
+          () => ({ sasl: { mechanism, username: "alice", password: "alice-pw" } }),
+        ],
+      ),
+    ];
+    for (const [name, bootstrap, options] of appending) {
+      test(
+        `${name}: appends`,
+        async () => {
+          const { tls, sasl } = settingsOf({ bootstrap: bootstrap(), topics: [topic], ...options() });
+          const w = new Writer(bootstrap(), topic, { tls, sasl });
+          closing.push(() => w.close());
+          await w.locate();
+          await w.append(0, "a", written, 10);
+          written += 10;
+          await readAll(host({ bootstrap: served.plain, topics: [topic] }));
+        },
+        TIMEOUT,
+      );
+    }
+
     const mistakes: [string, string, RegExp, () => Record<string, unknown>][] = [
       [
         "a token for others",
