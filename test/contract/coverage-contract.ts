@@ -635,15 +635,16 @@ export function coverageContract(
         await land(b, await intent(claims, span(S, 0, 10)));
       });
 
-      test("an intent of a stream that nobody claims stays open, and its staged objects stay named", async () => {
+      test("an intent of a stream that nobody claims is settled by whoever is alone", async () => {
         const a = await opened("a");
         const i = await intent(await claimed(a, S2), span(S2, 0, 10));
         await run(a.keeper.intend([i]));
         lives.set("a", "dead");
         const b = await opened("b");
         await claimed(b, S);
-        expect([...b.keeper.stagedNames()]).toEqual([i.targets[0]!.staging]);
+        expect([...b.keeper.stagedNames()]).toEqual([]);
         expect(await run(objects.sweep(b.keeper.stagedNames()))).toEqual([]);
+        expect(await run(objects.probe(i.targets[0]!))).toBe("published");
         expect((await claimed(b, S2)).map((c) => c.covered)).toEqual([[range(0, 10)]]);
       });
 

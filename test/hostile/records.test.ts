@@ -13,11 +13,11 @@ import { legacyMessage } from "../brokers/kafka/legacy-builder.ts";
 
 const CASES = 4000;
 
-test.each(TARGETS.map((t) => [t.name, t] as const))("%s", (_, target) => {
+test.each(TARGETS.map((t) => [t.name, t] as const))("%s", async (_, target) => {
   let refused = 0;
   for (let n = 0; n < CASES; n++) {
     try {
-      if (target.run(n)) refused++;
+      if (await target.run(n)) refused++;
     } catch (e) {
       throw new Error(`case ${n}`, { cause: e });
     }

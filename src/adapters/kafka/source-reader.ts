@@ -26,6 +26,8 @@ export interface ReaderParts extends ClientParts {
   readonly host: SourceHost;
   readonly troubles: Troubles;
   readonly offsets: OffsetParts;
+  /** The log of a partition was found to be the one that was read. */
+  readonly checked: () => void;
   /** Soon, in the background. */
   readonly wantMetadata: () => void;
   /** Now, and with everything that follows from it. */
@@ -284,6 +286,15 @@ export class PartitionReader implements FetchWatch {
     p.heldUntil = this.#p.clock.monotonic() + ms * (1 - 0.5 * this.#p.chance.next());
   }
 
+  /** Partitions whose log may have been cut below the position: an end that looks like ours may be another's. */
+  unchecked(): number {
+    const { metadata } = this.#p.client;
+    return this.living().filter((p) => {
+      const { epoch } = metadata.leader(p.topic, p.partition);
+      return p.lastEpoch >= 0 && epoch > Math.max(p.checkedEpoch, p.lastEpoch);
+    }).length;
+  }
+
   /** True while the log may have been cut by a leader that we have not asked yet (KIP-320). */
   #mustCheck(p: Partition, epoch: number): boolean {
     if (epoch <= p.checkedEpoch) return false;
@@ -307,6 +318,7 @@ export class PartitionReader implements FetchWatch {
         if (end !== null && end < p.position) throw truncated(p.name, p.position, end);
         p.checkedEpoch = Math.max(p.checkedEpoch, epoch);
         p.state = "fetching";
+        this.#p.checked();
         break;
       } catch (e) {
         const failure = asFailure(e);

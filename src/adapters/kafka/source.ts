@@ -53,6 +53,8 @@ export class KafkaSource implements Source {
   #phase: Phase = "starting";
   #wakeMetadata: (() => void) | null = null;
   #metadataWanted = false;
+  /** Partitions that are ours to read and not begun. */
+  #unbegun = 0;
   /** Metadata is digested by one at a time, or the same partition might be begun twice. */
   #digesting: Promise<void> = Promise.resolve();
   #end: { resolve: () => void; reject: (f: Failure) => void } | null = null;
@@ -80,6 +82,7 @@ export class KafkaSource implements Source {
       host,
       troubles,
       offsets: this.#offsetParts(troubles),
+      checked: () => this.#tellAwaited(),
       wantMetadata: () => this.#wantMetadata(),
       syncMetadata: () => this.#syncMetadata(),
       task: (work) => this.#task(work),
@@ -273,13 +276,14 @@ export class KafkaSource implements Source {
 
   /** Begins partitions that are known now and were not before, as far as the brokers answer by the deadline. */
   async #beginNew(deadline: number): Promise<void> {
-    const { host, troubles, group } = this.#now;
+    const { troubles, group } = this.#now;
     const parts = this.#offsetParts(troubles);
     const known = knownPartitions(this.#s, parts);
     const mine = group?.mine(known) ?? known;
     const open = mine.filter((p) => !this.#begun.has(keyOf(p.topic, p.partition)));
     // Before the group has told what is ours, something may be.
-    host.awaited(group?.joined === false ? Math.max(1, open.length) : open.length);
+    this.#unbegun = group?.joined === false ? Math.max(1, open.length) : open.length;
+    this.#tellAwaited();
     if (open.length === 0) return;
     const facts = await gatherFacts(this.#s, parts, open, deadline, this.#client.life);
     if (facts.length > 0) {
@@ -310,18 +314,24 @@ export class KafkaSource implements Source {
     }
   }
 
+  #tellAwaited(): void {
+    const { host, reader } = this.#now;
+    host.awaited(this.#unbegun + reader.unchecked());
+  }
+
   /** Says which of them could not be begun yet, and looks again soon. */
   #awaitOthers(open: readonly GroupPartition[]): void {
-    const { host, reader, troubles } = this.#now;
-    let awaited = 0;
+    const { reader, troubles } = this.#now;
+    let unbegun = 0;
     for (const { topic, partition } of open) {
       if (this.#begun.has(keyOf(topic, partition))) continue;
-      awaited++;
+      unbegun++;
       if (this.#client.metadata.leader(topic, partition).leader < 0)
         troubles.report(leaderOf(topic, partition), leaderless(topic, partition));
     }
-    if (awaited > 0) reader.followLeaderless();
-    host.awaited(awaited);
+    if (unbegun > 0) reader.followLeaderless();
+    this.#unbegun = unbegun;
+    this.#tellAwaited();
   }
 
   #add(start: StreamStart, facts: Facts | undefined): void {

@@ -80,6 +80,7 @@ export class SourceBench implements SourceHost {
   failure: Failure | null = null;
   /** Simulated time at which the run ended. */
   endedAt = -1;
+  onAwaited: (partitions: number) => void = () => {};
   onBegin: (found: readonly FoundStream[]) => Promise<void> = async () => {};
   readonly #wakes: (() => void)[][];
   /** Given up, or about to be: nothing more of them may come. */
@@ -237,6 +238,7 @@ export class SourceBench implements SourceHost {
   }
 
   awaited(partitions: number): void {
+    this.onAwaited(partitions);
     this.awaiting = partitions;
   }
 

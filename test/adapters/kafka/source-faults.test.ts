@@ -306,10 +306,16 @@ describe("positions without a place in the log", () => {
         b.cluster.commit("g", "orders", 0, { offset: 12n, leaderEpoch: -1, metadata: null });
         if (cut) b.cluster.truncate("orders", 0, 9n);
         else b.cluster.moveLeader("orders", 0, 2);
-        b.fill("orders", 0, 4);
+        // Regrown to just where we were: only the epoch says that it is another log.
+        b.fill("orders", 0, cut ? 1 : 4);
+        const told: number[] = [];
+        b.onAwaited = (n) => told.push(n);
         b.start();
         if (cut) await b.until(() => b.outcome === "kafka.truncated");
         else await b.until(() => b.caughtUp());
+        // Nothing counts as read to its end before the leader has answered.
+        expect(told.at(-1)).toBe(cut ? 1 : 0);
+        expect(told.filter((n) => n > 0).length).toBeGreaterThan(0);
         await b.close();
       });
     }
