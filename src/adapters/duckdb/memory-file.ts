@@ -32,10 +32,12 @@ export const MEMORY_FOLDER = "/proc/self/fd/";
 
 export class MemoryFile {
   readonly #fd: number;
+  readonly #folder: string | null;
   readonly path: string;
 
   /** `folder`: on its disk; null: in memory. */
   constructor(folder: string | null = null) {
+    this.#folder = folder;
     this.#fd = folder === null ? memfd()(Buffer.from("twg\0"), MFD_CLOEXEC) : removedFile(folder);
     if (this.#fd < 0) throw new Failure("duckdb.memory", "the system gives no file in memory (memfd_create)");
     this.path = `${MEMORY_FOLDER}${this.#fd}`;
@@ -58,8 +60,12 @@ export class MemoryFile {
   }
 
   write(bytes: Uint8Array, at: number): void {
-    for (let done = 0; done < bytes.length; )
-      done += writeSync(this.#fd, bytes, done, bytes.length - done, at + done);
+    try {
+      for (let done = 0; done < bytes.length; )
+        done += writeSync(this.#fd, bytes, done, bytes.length - done, at + done);
+    } catch (e) {
+      throw scratchFailure(e, this.#folder);
+    }
   }
 
   /** `bytes` of them from `at` on, fewer at its end. */
@@ -83,8 +89,27 @@ export class MemoryFile {
   }
 }
 
+function scratchFailure(cause: unknown, folder: string | null): Failure {
+  const text = cause instanceof Error ? cause.message : String(cause);
+  if (folder === null)
+    return new Failure("duckdb.memory", `a file in memory takes no more: ${text}`, { cause });
+  return new Failure("files.scratch", `it cannot be kept while it is read: ${text}`, {
+    at: folder,
+    hint: "Free space in the temporary folder, or set TMPDIR to a larger one that can be written",
+    cause,
+  });
+}
+
+function folderIn(folder: string): string {
+  try {
+    return mkdtempSync(join(folder, "twg-scratch-"));
+  } catch (e) {
+    throw scratchFailure(e, folder);
+  }
+}
+
 function removedFile(folder: string): number {
-  const own = mkdtempSync(join(folder, "twg-scratch-"));
+  const own = folderIn(folder);
   try {
     return openSync(join(own, "0"), "wx+", 0o600);
   } finally {
