@@ -229,7 +229,7 @@ async function served(strict: boolean): Promise<Counts> {
   rmSync(report, { force: true });
   const inner = [process.execPath, join(import.meta.dir, "test.ts"), "--served-report", report];
   const argv = [join(import.meta.dir, "with-servers.sh"), ...inner];
-  const { output } = await run("served", argv, 20 * MINUTE, strict ? { TWG_STRICT: "1" } : {});
+  const { output } = await run("served", argv, 28 * MINUTE, strict ? { TWG_STRICT: "1" } : {});
   showEnd(output, 400);
   if (existsSync(report)) return JSON.parse(readFileSync(report, "utf8")) as Counts;
   console.log("FAIL  tests with real servers: they did not run to their end");
