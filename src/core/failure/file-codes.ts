@@ -53,7 +53,11 @@ export const FILE_CODES = {
   ),
   "files.parquet_type": spec("config", false, "A Parquet column has a type that cannot be carried exactly."),
   "files.http": spec("environment", true, "A file could not be fetched over HTTP."),
-  "files.scratch": spec("environment", false, "There is no room to keep a file, or a part of it, while it is read."),
+  "files.scratch": spec(
+    "environment",
+    false,
+    "There is no room to keep a file, or a part of it, while it is read.",
+  ),
   // engine
   "duckdb.query": spec("runtime", false, "DuckDB refused a statement; its own words are in the message."),
   "duckdb.interrupted": spec("runtime", false, "A query was ended because its caller stopped."),
