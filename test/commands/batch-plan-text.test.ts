@@ -1,4 +1,5 @@
 /** Goal: a plan tells a person what would be read, how, and where it would land. Method: the text of real plans. */
+
 import { afterAll, expect, test } from "bun:test";
 import type { BatchOptions } from "../../src/commands/batch-config.ts";
 import { planText } from "../../src/commands/batch-plan-text.ts";
@@ -52,4 +53,22 @@ test("of very many files only the first are shown, and how many more", async () 
 test("control characters of a name do not reach the terminal", async () => {
   const text = await textOf([room.put("a\x1b[2J.csv", "a\n1\n")], { to: "out\x1b[2J" });
   expect(text).not.toContain("\x1b");
+});
+
+test("Parquet by its row groups, into a table of a database", async () => {
+  const input = new URL("../golden/files/codec-none.parquet", import.meta.url).pathname;
+  const into = async (options: string) => {
+    const sink = `[[sink]]\nname = "out"\ntype = "postgres"\nurl = "postgres://u:hidden@127.0.0.1/d"\ntable = "t"\n${options}\n`;
+    const source = `[source]\ntype = "files"\npaths = [${JSON.stringify(input)}]\n`;
+    const config = room.put("pg.toml", `[pipeline]\nname = "p"\n${source}${sink}`);
+    return planText(await room.config([], { config }), await room.plan([input], {}));
+  };
+  const added = await into("");
+  expect(added).toMatch(/parquet, 1 row group *$/m);
+  expect(added).toMatch(/^lands in the table t of a database, every row added, transactions of about /m);
+  expect(added).toContain("they would go to the table twg.reject");
+  expect(added).not.toContain("hidden");
+  const latest = await into('mode = "upsert"\nkey = ["a", "b"]\nrejects = "bad"');
+  expect(latest).toContain("the latest row of each a, b,");
+  expect(latest).toContain("they would go to the table bad");
 });
