@@ -64,7 +64,8 @@ export async function startCluster(
   const tls = makeTls(join(folder, "tls"));
   const ports = await freePorts(count * LISTENERS.length);
   const nodes = Array.from({ length: count }, (_, i) => numbered(i + 1, ports.splice(0, LISTENERS.length)));
-  const clusterId = crypto.getRandomValues(Buffer.alloc(16)).toString("base64url");
+  // Not with a hyphen in front, which the storage tool takes for an option.
+  const clusterId = Buffer.of(7, ...crypto.getRandomValues(Buffer.alloc(15))).toString("base64url");
   let cluster: Cluster = { release, clusterId, nodes, tls, jvm: full ? JVM_FULL : JVM, processes: {} };
   await Promise.all(nodes.map((node) => format(cluster, folder, node)));
   // Saved after every start: whatever fails from here on, `stop` finds what runs.
