@@ -1,5 +1,6 @@
 /** The `tls` and `sasl` sections of everything that talks to Kafka brokers. */
 import * as z from "zod";
+import { awsCredentials, awsProblems } from "../../core/config/aws-options.ts";
 import { durationMs, pemText, secretString } from "../../core/config/option-types.ts";
 import { certWithKey, clientTls } from "../../core/config/tls-options.ts";
 import { SASL_MECHANISMS, type SaslMechanism, takesPassword } from "../../core/sasl/mechanism.ts";
@@ -105,43 +106,12 @@ const awsShape = {
       examples: ["eu-central-1"],
       why: "Without it: what the broker's name says, else AWS_REGION.",
     }),
-  access_key_id: secretString()
-    .optional()
-    .describe("Access key.")
-    .meta({
-      examples: [{ secret: "aws-access-key" }],
-      why: "Without it the usual chain: environment, profile, web identity, container and instance metadata; renewed before it ends.",
-    }),
-  secret_access_key: secretString()
-    .optional()
-    .describe("Secret of `access_key_id`.")
-    .meta({ examples: [{ secret: "aws-secret-key" }] }),
-  session_token: secretString()
-    .optional()
-    .describe("Session token, where the access key is a temporary one.")
-    .meta({ examples: [{ secret: "aws-session-token" }] }),
-  profile: z
-    .string()
-    .min(1)
-    .max(128)
-    .optional()
-    .describe("Profile of the shared AWS configuration files, in place of keys.")
-    .meta({ examples: ["kafka-reader"] }),
+  ...awsCredentials({ secrets: "aws", profile: "kafka-reader" }),
 };
 
 const aws = z.strictObject(awsShape).superRefine((o, ctx) => {
-  const issue = (path: keyof typeof awsShape, message: string, allowed: string) =>
+  for (const { path, message, allowed } of awsProblems(o))
     ctx.addIssue({ code: "custom", path: [path], message, params: { code: "config.conflict", allowed } });
-  const key = o.access_key_id !== undefined;
-  if (key !== (o.secret_access_key !== undefined))
-    issue(
-      key ? "secret_access_key" : "access_key_id",
-      "the two keys go together",
-      "both `access_key_id` and `secret_access_key`, or neither",
-    );
-  if (o.session_token !== undefined && !key)
-    issue("session_token", "it belongs to an access key", "only with `access_key_id`");
-  if (o.profile !== undefined && key) issue("profile", "keys are given", "either `profile` or the keys");
 });
 
 const saslShape = {

@@ -1,13 +1,7 @@
 /** `[sink.s3]`: every option of an S3-compatible store, declared once. */
 import * as z from "zod";
-import {
-  byteSize,
-  durationMs,
-  MIB,
-  pemText,
-  secretString,
-  wholeNumber,
-} from "../../core/config/option-types.ts";
+import { awsCredentials, awsProblems } from "../../core/config/aws-options.ts";
+import { byteSize, durationMs, MIB, pemText, wholeNumber } from "../../core/config/option-types.ts";
 import type { Resolved } from "../../core/config/secret.ts";
 
 /** S3 takes no smaller part but the last, and no more than 10,000 of them. */
@@ -63,28 +57,7 @@ const shape = {
     .default("virtual")
     .describe("Where the bucket stands in an address: in the host's name, or first in the path.")
     .meta({ examples: ["path"], why: "AWS wants `virtual`; most stores of one's own want `path`." }),
-  access_key_id: secretString()
-    .optional()
-    .describe("Access key.")
-    .meta({
-      examples: [{ secret: "s3-access-key" }],
-      why: "Without it the usual chain: environment, profile, web identity, container and instance metadata; renewed before it ends.",
-    }),
-  secret_access_key: secretString()
-    .optional()
-    .describe("Secret of `access_key_id`.")
-    .meta({ examples: [{ secret: "s3-secret-key" }] }),
-  session_token: secretString()
-    .optional()
-    .describe("Session token, where the access key is a temporary one.")
-    .meta({ examples: [{ secret: "s3-session-token" }] }),
-  profile: z
-    .string()
-    .min(1)
-    .max(128)
-    .optional()
-    .describe("Profile of the shared AWS configuration files, in place of keys.")
-    .meta({ examples: ["lake-writer"] }),
+  ...awsCredentials({ secrets: "s3", profile: "lake-writer" }),
   ca: pemText()
     .optional()
     .describe("Certificates of the authorities that may have signed the endpoint's certificate, PEM.")
@@ -153,25 +126,7 @@ const shape = {
 type Shape = z.output<z.ZodObject<typeof shape>>;
 
 function togetherProblems(o: Shape): { path: keyof Shape; message: string; allowed: string }[] {
-  const out: { path: keyof Shape; message: string; allowed: string }[] = [];
-  const keys = o.access_key_id !== undefined;
-  if (keys !== (o.secret_access_key !== undefined)) {
-    out.push({
-      path: keys ? "secret_access_key" : "access_key_id",
-      message: "the two keys go together",
-      allowed: "both `access_key_id` and `secret_access_key`, or neither",
-    });
-  }
-  if (o.session_token !== undefined && !keys) {
-    out.push({
-      path: "session_token",
-      message: "it belongs to an access key",
-      allowed: "only with `access_key_id`",
-    });
-  }
-  if (o.profile !== undefined && keys) {
-    out.push({ path: "profile", message: "keys are given", allowed: "either `profile` or the keys" });
-  }
+  const out: { path: keyof Shape; message: string; allowed: string }[] = awsProblems(o);
   if (o.sse_kms_key_id !== undefined && o.sse !== "aws:kms") {
     out.push({ path: "sse_kms_key_id", message: "it has no use", allowed: 'only with `sse = "aws:kms"`' });
   }
