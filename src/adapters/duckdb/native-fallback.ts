@@ -6,6 +6,7 @@ import {
   constants,
   gunzipSync,
   gzipSync,
+  inflateSync,
   crc32 as zlibCrc32,
   zstdCompressSync,
   zstdDecompressSync,
@@ -43,6 +44,13 @@ export function gunzip(src: Uint8Array, start: number, end: number, out: Output)
   );
 }
 
+/** As `Codecs.zlib`. */
+export function zlib(src: Uint8Array, start: number, end: number, out: Output): void {
+  capped("zlib", out, (maxOutputLength) =>
+    inflateSync(src.subarray(start, end), { maxOutputLength, chunkSize: CHUNK_BYTES }),
+  );
+}
+
 function zstd(src: Uint8Array, start: number, end: number, out: Output): void {
   // The runtime's decoder gives out what it has of a cut frame and calls that a success.
   checkZstdFrames(src, start, end);
@@ -76,6 +84,7 @@ export const fallbackCodecs: Codecs = {
   snappyBlock: snappyBlockDecode,
   zstd,
   gzip: gunzip,
+  zlib,
   zstdCompress,
   lz4Compress: lz4BlockStore,
   snappyCompress: snappyBlockStore,

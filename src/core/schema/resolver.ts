@@ -1,0 +1,36 @@
+/** Where schemas come from: a registry, a folder, the configuration. Sources of schemas are adapters; codecs see texts. */
+
+export type SchemaFormat = "avro" | "protobuf" | "json";
+
+/** What a payload's envelope names: a numeric id, a GUID, or (framing none) nothing. */
+export type SchemaRef =
+  | { readonly by: "id"; readonly id: number }
+  | { readonly by: "guid"; readonly guid: string }
+  | { readonly by: "default" };
+
+export interface SchemaReference {
+  /** As the schema's text names it: a full name or an import path. */
+  readonly name: string;
+  readonly text: string;
+  readonly references: readonly SchemaReference[];
+}
+
+export interface SchemaText {
+  readonly format: SchemaFormat;
+  readonly text: string;
+  readonly references: readonly SchemaReference[];
+  /** For the metadata column schema_id and messages, as text. */
+  readonly id: string;
+  readonly subject: string | null;
+  readonly version: number | null;
+}
+
+export interface SchemaResolver {
+  /**
+   * Resolves once the schema is known. Rejects with a retryable Failure (registry.unreachable, …) while the registry
+   * cannot be asked, and with a permanent one (registry.unknown_schema, …) where it answered that there is none.
+   */
+  schema(ref: SchemaRef): Promise<SchemaText>;
+  /** The latest version under a subject. */
+  latest(subject: string): Promise<SchemaText>;
+}
