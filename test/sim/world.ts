@@ -119,6 +119,7 @@ class World {
     const leftovers = this.#o.groups === true;
     const judged = { leftovers, stopped: this.#stopped };
     this.#complaints.push(...(await judge(this.#oracle, this.#folder, this.#node.coverage, judged)));
+    this.#complaints.push(...bugs(this.#node.nodes));
     return {
       seed: this.#seed,
       complaints: this.#complaints,
@@ -385,6 +386,15 @@ class World {
   #say(line: string): void {
     this.#o.trace?.(`${String(Math.round(this.#time.nowMs)).padStart(7)} ${line}`);
   }
+}
+
+/** Whatever is done to a process, it may not end by an invariant of its own: a restart would hide that. */
+function bugs(nodes: readonly SimNode[]): string[] {
+  return nodes.flatMap(({ process, outcome }) =>
+    typeof outcome === "object" && outcome.code === "internal.bug"
+      ? [`${process.name} ended with ${outcome.message} (${outcome.at})`]
+      : [],
+  );
 }
 
 /** Time-outs in which a lot happens within the chaos. */

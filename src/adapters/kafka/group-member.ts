@@ -267,14 +267,17 @@ export class GroupMembership implements GroupListener {
 
   revoke(partitions: readonly AssignedPartition[]): void {
     const round = ++this.#revocations;
-    const done = this.#give(partitions, () => this.#revokeInTime(partitions));
+    const isStanding = () => round === this.#revocations;
+    const before = Promise.all(partitions.map((p) => this.#giving.get(keyOfPartition(p))));
+    const given = before.then(() => this.#revokeInTime(partitions, isStanding));
+    const done = this.#give(partitions, given);
     void done.then(() => {
-      if (round === this.#revocations) this.#feed((now) => this.#machine.released(now));
+      if (isStanding()) this.#feed((now) => this.#machine.released(now));
     });
   }
 
   /** Beyond its time the broker takes the partitions away anyhow: then they are given up as lost ones are. */
-  async #revokeInTime(partitions: readonly AssignedPartition[]): Promise<void> {
+  async #revokeInTime(partitions: readonly AssignedPartition[], isStanding: () => boolean): Promise<void> {
     const late = new AbortController();
     const ms = this.#o.rebalanceTimeoutMs * REVOKE_SHARE;
     const timeOut = sleep(this.#p.clock, ms, late.signal).then(
@@ -283,22 +286,30 @@ export class GroupMembership implements GroupListener {
     );
     const end = await Promise.race([this.#owner.revoked(partitions).then(() => "in time" as const), timeOut]);
     late.abort();
-    if (end === "in time") return;
+    if (end === "in time" || !isStanding()) return;
     this.told(`${partitions.length} partitions could not be finished within ${ms} ms: they are abandoned`);
     await this.#owner.lost(partitions);
   }
 
+  /**
+   * At once, whatever else is being given up: a new membership may stand before that is finished, and under it what
+   * was read in the old one could be committed over the new owner's position.
+   */
   lost(partitions: readonly AssignedPartition[]): void {
     this.#revocations++;
-    void this.#give(partitions, () => this.#owner.lost(partitions));
+    const dropped = this.#owner.lost(partitions);
+    for (const p of partitions) {
+      const before = this.#giving.get(keyOfPartition(p));
+      void this.#give([p], Promise.all([before, dropped]));
+    }
   }
 
-  #give(partitions: readonly AssignedPartition[], how: () => Promise<void>): Promise<void> {
+  /** None of them begins again before `given` is over. */
+  #give(partitions: readonly AssignedPartition[], given: Promise<unknown>): Promise<void> {
     const keys = partitions.map(keyOfPartition);
     for (const key of keys) this.#ours.delete(key);
-    const before = keys.flatMap((k) => this.#giving.get(k) ?? []);
-    const done: Promise<void> = Promise.all(before)
-      .then(how)
+    const done: Promise<void> = given
+      .then(() => {})
       .catch((e) => {
         if (!this.#closed) this.ended(asFailure(e));
       })

@@ -128,9 +128,10 @@ export class GroupSide {
     await this.#p.settled();
     const streams = partitions.flatMap((p) => reader.leave(p.topic, p.partition, as) ?? []);
     if (streams.length > 0) await how(streams);
-    for (const p of partitions) {
-      reader.drop(p.topic, p.partition);
-      this.#p.forget(`${p.topic}/${p.partition}`);
+    // By their streams: what took too long was abandoned meanwhile, and the partition may be back as another stream.
+    for (const stream of streams) {
+      const name = reader.drop(stream);
+      if (name !== null) this.#p.forget(name);
     }
   }
 }

@@ -91,6 +91,14 @@ export class Partition implements TopicPartition {
     return this.#epochs[this.#epochs.length - 1]?.epoch ?? -1;
   }
 
+  /**
+   * True while the log may have been cut below the position by a leader of `epoch` that was not asked yet (KIP-320):
+   * the records read last are of another epoch, an older one included, as where a cluster was set back.
+   */
+  mayBeCut(epoch: number): boolean {
+    return epoch > this.checkedEpoch && this.lastEpoch >= 0 && epoch !== this.lastEpoch;
+  }
+
   /** The leader names a closer replica. */
   readFrom(broker: number, epoch: number, until: number): void {
     this.#lease = { broker, epoch, until };

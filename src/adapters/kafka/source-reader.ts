@@ -100,18 +100,21 @@ export class PartitionReader implements FetchWatch {
     const p = this.#find(topic, partition);
     if (p === null) return null;
     if (!p.isLeft) p.version++;
-    p.state = how;
+    // Once lost it stays so, though an earlier hand-over in good order may still be under way.
+    if (p.state !== "lost") p.state = how;
     return p.stream;
   }
 
-  drop(topic: string, partition: number): void {
-    const p = this.#find(topic, partition);
-    if (p === null) return;
+  /** The name of its partition, which may begin again as another stream; null: it was dropped before. */
+  drop(stream: number): string | null {
+    const p = this.#partitions.get(stream);
+    if (p === undefined || p.state === "gone") return null;
     this.retire(p);
-    this.#partitions.delete(p.stream);
+    this.#partitions.delete(stream);
     this.#p.troubles.clear(`partition ${p.name}`);
-    this.#p.troubles.clear(leaderOf(topic, partition));
+    this.#p.troubles.clear(leaderOf(p.topic, p.partition));
     this.#wakeLoops();
+    return p.name;
   }
 
   /** Its topic is not the one any more: nothing of it is fetched again. */
@@ -289,17 +292,12 @@ export class PartitionReader implements FetchWatch {
   /** Partitions whose log may have been cut below the position: an end that looks like ours may be another's. */
   unchecked(): number {
     const { metadata } = this.#p.client;
-    return this.living().filter((p) => {
-      const { epoch } = metadata.leader(p.topic, p.partition);
-      return p.lastEpoch >= 0 && epoch > Math.max(p.checkedEpoch, p.lastEpoch);
-    }).length;
+    return this.living().filter((p) => p.mayBeCut(metadata.leader(p.topic, p.partition).epoch)).length;
   }
 
-  /** True while the log may have been cut by a leader that we have not asked yet (KIP-320). */
   #mustCheck(p: Partition, epoch: number): boolean {
-    if (epoch <= p.checkedEpoch) return false;
-    if (p.lastEpoch < 0 || epoch === p.lastEpoch) {
-      p.checkedEpoch = epoch;
+    if (!p.mayBeCut(epoch)) {
+      p.checkedEpoch = Math.max(p.checkedEpoch, epoch);
       return false;
     }
     p.state = "checking";

@@ -146,12 +146,11 @@ export class Runner implements SourceHost, CommitListener {
   // ---- SourceHost
 
   async begin(found: readonly FoundStream[], groupEpoch: number | null): Promise<readonly StreamStart[]> {
-    const begun = await this.#table.begin(found, groupEpoch);
-    if (!this.#swept) {
+    const begun = await this.#table.begin(found, groupEpoch, async () => {
       // Claims have settled what an earlier process left; what is still staged and named by no intent is a stray.
+      if (!this.#swept) await this.#p.sweep();
       this.#swept = true;
-      await this.#p.sweep();
-    }
+    });
     // Not as they were begun: a lane that died since then has moved its streams on.
     const now = begun.map(({ lane, start }) => ({
       lane,

@@ -94,8 +94,15 @@ export class StreamTable {
     return s;
   }
 
-  /** `groupEpoch`: under which the group gave them to us, null: no group. */
-  async begin(found: readonly FoundStream[], groupEpoch: number | null = null): Promise<readonly Begun[]> {
+  /**
+   * `groupEpoch`: under which the group gave them to us, null: no group. `settled` runs once they are claimed; if it
+   * fails, as if anything else does, none has begun and all may be tried again.
+   */
+  async begin(
+    found: readonly FoundStream[],
+    groupEpoch: number | null = null,
+    settled: () => Promise<void> = async () => {},
+  ): Promise<readonly Begun[]> {
     const named = await this.#name(found);
     const claims = await this.#p.coverage.claim(
       named.map((n) => streamKey(n.id)),
@@ -107,7 +114,8 @@ export class StreamTable {
     if (lost.length > 0) await this.#p.coverage.recordLost(lost);
     // Before anything is read: who dies before the first cover must not begin at a later "latest".
     if (origins.length > 0) await this.#p.coverage.rememberOrigins(origins);
-    // Not before both are durable: from here on a position above them may be acknowledged.
+    await settled();
+    // Not before all that is durable: from here on a position above them may be acknowledged.
     const begun = planned.map((p) => this.#add(p));
     for (const l of lost) this.#tellLost(l);
     return begun;

@@ -321,6 +321,23 @@ describe("positions without a place in the log", () => {
     }
   }
 
+  test("a leader of an older epoch than the last record's is asked as well, and nothing is at its end before", async () => {
+    const b = new SourceBench({ source: { group: "g" }, leaderEpoch: 7 });
+    b.cluster.createTopic("orders", { partitions: 1 });
+    b.fill("orders", 0, 4);
+    b.cluster.commit("g", "orders", 0, { offset: 12n, leaderEpoch: 7, metadata: null });
+    b.cluster.script.on({ api: "OffsetForLeaderEpoch", action: { do: "delay", ms: 1_000 } });
+    b.start();
+    await b.until(() => b.cluster.requests("OffsetForLeaderEpoch").length === 1);
+    await b.pass(500);
+    expect(b.awaiting).toBe(1);
+    expect(b.cluster.requests("Fetch")).toEqual([]);
+    await b.until(() => b.awaiting === 0);
+    b.fill("orders", 0, 1);
+    await b.until(() => b.caughtUp());
+    await b.close();
+  });
+
   test("a position beyond the end of the log is a cut log too", async () => {
     const b = await reading({ source: { on_out_of_range: "earliest" } });
     b.seek(0, 500n);

@@ -196,6 +196,60 @@ for (const protocol of ["classic", "consumer"] as const) {
       expect(a.outcome).toBe("running");
     });
 
+    test("an abandoned revocation that ends late leaves alone the partition that came back meanwhile", async () => {
+      const a = member({ source: { ...source, rebalance_timeout_ms: "5s" } });
+      a.cluster.createTopic("orders", { partitions: 2 });
+      let end = () => {};
+      a.onRelease = () =>
+        new Promise((resolve) => {
+          end = resolve;
+        });
+      a.start();
+      await a.until(() => reads(a).length === 2);
+      const b = member({ source });
+      b.start();
+      await a.until(() => reads(b).length === 1 && a.abandoned.length === 1);
+      all = [a];
+      await b.close();
+      await a.until(() => a.streams.length === 3);
+      end();
+      await a.pass(2_000);
+      for (let p = 0; p < 2; p++) a.fill("orders", p, 1);
+      await a.until(() => a.stream("orders", 0).position === 3n && a.stream("orders", 1).position === 3n);
+      // Begun once each time that it was ours.
+      expect([a.streams.length, a.outcome]).toEqual([3, "running"]);
+    });
+
+    test("what is lost while others are still handed over is dropped at once, and never committed", async () => {
+      const a = member({ source: { ...source, rebalance_timeout_ms: "60s" } });
+      a.cluster.createTopic("orders", { partitions: 2 });
+      for (let p = 0; p < 2; p++) a.fill("orders", p, 2);
+      let leaving: readonly number[] = [];
+      a.onRelease = (streams) => {
+        leaving = streams;
+        return new Promise(() => {});
+      };
+      a.start();
+      const api = protocol === "classic" ? "Heartbeat" : "ConsumerGroupHeartbeat";
+      await a.until(() => reads(a).length === 2 && a.cluster.requests(api).length > 0);
+      const id = a.cluster.requests(api)[0]!.body.memberId;
+      const b = member({ source });
+      b.start();
+      await a.until(() => leaving.length === 1);
+      const stays = 1 - leaving[0]!;
+      const { partition } = a.streams[stays]!.found;
+      const when = ({ body }: { body: unknown }) => (body as { memberId: string }).memberId === id;
+      a.cluster.script.on({ api, when, action: { do: "error", code: ERROR.UNKNOWN_MEMBER_ID } });
+      await a.until(() => a.abandoned.length === 2, 10_000);
+      // Whoever has it by now has committed more; under our new membership an old commit would be taken.
+      a.cluster.commit("g", "orders", partition, { offset: 6n, leaderEpoch: 0, metadata: null });
+      await a.pass(5_000);
+      await a.source.acknowledge([{ stream: stays, next: 3n }]);
+      await a.pass(5_000);
+      expect(a.cluster.committed("g", "orders", partition)?.offset).toBe(6n);
+      expect(a.outcome).toBe("running");
+    });
+
     test("a coordinator that moves is found again, and nothing is given up for it", async () => {
       const a = member({ cluster: { brokers: 3 }, source });
       a.cluster.createTopic("orders", { partitions: 3 });

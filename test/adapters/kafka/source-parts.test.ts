@@ -117,6 +117,24 @@ describe("a partition's epochs", () => {
     expect(p.wanted(9)).toMatchObject({ leaderEpoch: 9, position: 40n, lastFetchedEpoch: 6 });
   });
 
+  test("a leader of any other epoch than the last record's must be asked once, whether newer or older", () => {
+    // epoch of the last record, up to where it was asked, leader's epoch -> may the log have been cut?
+    for (const [last, checked, leader, expected] of [
+      [-1, -1, 4, false], // Nothing is known of what was read, so there is nothing to ask for.
+      [4, -1, 4, false],
+      [4, -1, 5, true],
+      [4, 5, 5, false],
+      [4, 5, 6, true],
+      [4, -1, 3, true], // A cluster that was set back.
+      [4, 3, 3, false],
+      [4, -1, -1, false], // A broker that tells no epochs.
+    ] as const) {
+      const p = partition(last);
+      p.checkedEpoch = checked;
+      expect([last, checked, leader, p.mayBeCut(leader)]).toEqual([last, checked, leader, expected]);
+    }
+  });
+
   test("going back keeps what lies below, going on over what was never read forgets all", () => {
     const p = partition(2);
     p.fetched(20n, 3);

@@ -28,6 +28,7 @@ let lanes: FakeLane[];
 let events: TwgEvent[];
 let admission: Admission;
 let ledger: Ledger;
+let sweepFailures: Failure[];
 let runner: Runner;
 let ended: Promise<RunSummary>;
 let outcome: RunSummary | Failure | null;
@@ -68,7 +69,11 @@ function start(over: Partial<RunnerOptions> = {}, laneCount = 1): void {
       admission,
       buffers: new BufferPool(1 << 20),
       observer,
-      sweep: async () => void journal.push("sweep"),
+      sweep: async () => {
+        journal.push("sweep");
+        const failure = sweepFailures.shift();
+        if (failure !== undefined) throw failure;
+      },
     },
   );
   outcome = null;
@@ -103,6 +108,7 @@ beforeEach(() => {
   journal = [];
   events = [];
   lanes = [];
+  sweepFailures = [];
   source = new FakeSource(journal);
   coverage = new FakeCoverage(journal);
   objects = new FakeObjects(journal);
@@ -129,6 +135,19 @@ describe("beginning", () => {
     ]);
     await source.begin(found(3));
     expect(journal.filter((j) => j === "sweep")).toHaveLength(1);
+  });
+
+  test("a store that does not answer the sweep: nothing has begun, and beginning again begins it once", async () => {
+    sweepFailures.push(new Failure("store.unavailable", "down", { retry: true }));
+    start();
+    await settle();
+    expect(await source.begin(found(0)).catch((e: Failure) => e.code)).toBe("store.unavailable");
+    expect([of("stream.begun").length, lanes[0]?.of("streams").length]).toEqual([0, 0]);
+    await source.begin(found(0));
+    expect(source.starts.map((s) => s.stream)).toEqual([0]);
+    expect(journal.filter((j) => j === "sweep")).toHaveLength(2);
+    await source.begin(found(1));
+    expect(journal.filter((j) => j === "sweep")).toHaveLength(2);
   });
 
   test("what is covered already is skipped by the lane and told", async () => {
