@@ -5,6 +5,10 @@
  *
  * All memory belongs to the caller (text-scanner.ts): texts may be read 64 bytes behind their end.
  */
+import { copy, pack, same } from "./bytes";
+import { NULL, spareAt, unescapeTo, value, valueKind, valueStart, valueStop } from "./json-values";
+
+export { spareAt };
 
 /** First byte at or behind `at` that is `a` or `b`. There must be one. */
 // @ts-ignore: decorator
@@ -33,13 +37,6 @@ function findBefore(at: usize, end: usize, a: v128, b: v128): usize {
   return end;
 }
 
-/** Copies n bytes; up to 15 more are written behind them. */
-// @ts-ignore: decorator
-@inline
-function copy(to: usize, from: usize, n: isize): void {
-  for (let i: isize = 0; i < n; i += 16) v128.store(to + i, v128.load(from + i));
-}
-
 // ---- CSV: cells of records
 
 let starts: usize = 0;
@@ -55,7 +52,6 @@ let text: usize = 0;
 
 /** Where the last call stopped, and the end of what it unescaped. */
 export let stoppedAt: usize = 0;
-export let spareAt: usize = 0;
 /** Rows of the last call of csvRows with a fault. */
 export let faulty: i32 = 0;
 
@@ -288,12 +284,6 @@ export function scanText(
 
 // ---- JSON: the values of lines
 
-const STRING: i32 = 1;
-const NUMBER: i32 = 2;
-const TRUE: i32 = 3;
-const FALSE: i32 = 4;
-const NULL: i32 = 5;
-
 /** Of each field 4 int32: where its key is, in quotes; the key's length with them; a bit of each kind that it takes; seen. */
 let keys: usize = 0;
 let stamp: i32 = 0;
@@ -313,137 +303,7 @@ function blanks(at: usize): usize {
 // @ts-ignore: decorator
 @inline
 function isKey(at: usize, field: usize): bool {
-  const key = <usize>load<i32>(field);
-  const n = load<i32>(field, 4);
-  for (let i: i32 = 0; i < n; i += 16) {
-    const same = i8x16.bitmask(i8x16.eq(v128.load(at + i), v128.load(key + i)));
-    const left = n - i;
-    const want = left >= 16 ? 0xffff : (1 << left) - 1;
-    if ((same & want) != want) return false;
-  }
-  return true;
-}
-
-// @ts-ignore: decorator
-@inline
-function digits(at: usize): usize {
-  while (<u32>load<u8>(at) - 48 < 10) at++;
-  return at;
-}
-
-/** Behind the number at `at`; 0: it is none. */
-// @ts-ignore: decorator
-@inline
-function number(at: usize): usize {
-  if (load<u8>(at) == 45) at++;
-  const whole = load<u8>(at) == 48 ? at + 1 : digits(at);
-  if (whole == at) return 0;
-  at = whole;
-  if (load<u8>(at) == 46) {
-    const fraction = digits(at + 1);
-    if (fraction == at + 1) return 0;
-    at = fraction;
-  }
-  if ((load<u8>(at) | 32) == 101) {
-    const sign = load<u8>(at, 1);
-    const from = at + (sign == 43 || sign == 45 ? 2 : 1);
-    const exponent = digits(from);
-    if (exponent == from) return 0;
-    at = exponent;
-  }
-  return at;
-}
-
-/** The byte that stands for itself or another behind a backslash; 0: none. */
-// @ts-ignore: decorator
-@inline
-function unescaped(c: u8): u8 {
-  if (c == 34 || c == 92 || c == 47) return c;
-  if (c == 110) return 10;
-  if (c == 116) return 9;
-  if (c == 114) return 13;
-  if (c == 98) return 8;
-  return c == 102 ? 12 : 0;
-}
-
-/** The quote, backslash or control character at or behind `at`. There must be one. */
-// @ts-ignore: decorator
-@inline
-function special(at: usize): usize {
-  const quote = i8x16.splat(34);
-  const back = i8x16.splat(92);
-  const blank = i8x16.splat(32);
-  let m: i32;
-  do {
-    const c = v128.load(at);
-    m = i8x16.bitmask(v128.or(v128.or(i8x16.eq(c, quote), i8x16.eq(c, back)), i8x16.lt_u(c, blank)));
-    at += 16;
-  } while (m == 0);
-  return at - 16 + ctz(m);
-}
-
-/** The value that was found last, of a string without its quotes. */
-let valueStart: usize = 0;
-let valueStop: usize = 0;
-
-/** Behind the value at `at`; 0: it is none, or one that is left to others. `kind` of it: valueKind. */
-let valueKind: i32 = 0;
-
-// @ts-ignore: decorator
-@inline
-function value(at: usize): usize {
-  const c = load<u8>(at);
-  valueStart = at;
-  let behind: usize = 0;
-  if (c == 34) {
-    valueKind = STRING;
-    return stringAt(at + 1);
-  }
-  if (c == 116) {
-    valueKind = TRUE;
-    if (load<u32>(at) == 0x65757274) behind = at + 4;
-  } else if (c == 102) {
-    valueKind = FALSE;
-    if (load<u32>(at, 1) == 0x65736c61) behind = at + 5;
-  } else if (c == 110) {
-    valueKind = NULL;
-    if (load<u32>(at) == 0x6c6c756e) behind = at + 4;
-  } else {
-    valueKind = NUMBER;
-    behind = number(at);
-  }
-  valueStop = behind;
-  return behind;
-}
-
-// @ts-ignore: decorator
-@inline
-function stringAt(from: usize): usize {
-  let s = special(from);
-  let c = load<u8>(s);
-  if (c == 34) {
-    valueStart = from;
-    valueStop = s;
-    return s + 1;
-  }
-  let out = spareAt;
-  let k = from;
-  valueStart = out;
-  for (;;) {
-    copy(out, k, s - k);
-    out += s - k;
-    if (c == 34) break;
-    if (c != 92) return 0;
-    const plain = unescaped(load<u8>(s, 1));
-    if (plain == 0) return 0;
-    store<u8>(out++, plain);
-    k = s + 2;
-    s = special(k);
-    c = load<u8>(s);
-  }
-  valueStop = out;
-  spareAt = out;
-  return s + 1;
+  return same(at, <usize>load<i32>(field), load<i32>(field, 4));
 }
 
 /**
@@ -454,7 +314,7 @@ export function jsonRows(at: usize, end: usize, spare: usize, firstRow: i32): i3
   const n = fieldCount;
   const base = text;
   let rows = firstRow;
-  spareAt = spare;
+  unescapeTo(spare);
   while (rows < mostRows && at < end) {
     const line = at;
     at = blanks(at);
@@ -471,7 +331,7 @@ export function jsonRows(at: usize, end: usize, spare: usize, firstRow: i32): i3
     at = object(at, rowStarts, rowEnds);
     if (at != 0) at = blanks(at);
     if (at == 0 || load<u8>(at) != 10 || at > end) {
-      spareAt = kept;
+      unescapeTo(kept);
       at = line;
       break;
     }
@@ -533,23 +393,6 @@ function object(at: usize, rowStarts: usize, rowEnds: usize): usize {
  * gives the number of cells that are null. Up to 15 bytes are written behind the last one.
  */
 export function packColumn(column: i32, rows: i32, out: usize, offsets: usize, base: i32): i32 {
-  const step = fieldCount << 2;
-  const source = text;
-  let at = starts + (column << 2);
-  let stopAt = ends + (column << 2);
-  let to = out;
-  let nulls: i32 = 0;
-  for (let r: i32 = 0; r < rows; r++) {
-    const start = load<i32>(at);
-    if (start < 0) nulls++;
-    else {
-      const n = load<i32>(stopAt) - start;
-      copy(to, source + start, n);
-      to += n;
-    }
-    store<i32>(offsets + (r << 2), base + <i32>(to - out));
-    at += step;
-    stopAt += step;
-  }
-  return nulls;
+  const first = column << 2;
+  return pack(text, starts + first, ends + first, fieldCount << 2, rows, out, offsets, base);
 }
