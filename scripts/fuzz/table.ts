@@ -4,6 +4,7 @@ import { fuzzSession } from "../../test/hostile/session-target.ts";
 import { bytesTarget } from "./bytes-target.ts";
 import { canaryTarget } from "./canary-target.ts";
 import { compressionTarget } from "./compression-target.ts";
+import { jsonTarget } from "./json-target.ts";
 import { parquetTarget } from "./parquet-target.ts";
 import { recordsTarget } from "./records-target.ts";
 import { scanTarget } from "./scan-target.ts";
@@ -15,6 +16,7 @@ export const TARGETS: readonly FuzzTarget[] = [
   bytesTarget,
   scanTarget,
   parquetTarget,
+  jsonTarget,
   { name: "protocol", run: fuzzProtocol },
   { name: "responses", run: fuzzSession },
 ];

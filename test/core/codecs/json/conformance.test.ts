@@ -29,7 +29,9 @@ function read(document: Uint8Array): string {
   return cell === null ? "null" : String(cell);
 }
 
-const documents = Object.entries(suite).map(([name, base64]) => [name, Uint8Array.fromBase64(base64)] as const);
+const documents = Object.entries(suite).map(
+  ([name, base64]) => [name, Uint8Array.fromBase64(base64)] as const,
+);
 const named = (prefix: string) => documents.filter(([name]) => name.startsWith(prefix));
 
 /** Nothing follows an empty one, so what stands behind it in the record does: no value. */
@@ -46,7 +48,8 @@ test("documents that are JSON are taken, and their text is kept", () => {
 
 test("documents that are no JSON are refused", () => {
   expect(named("n_").length + large.length).toBe(188);
-  for (const [name, bytes] of named("n_")) expect([name, read(bytes).startsWith("decode.")]).toEqual([name, true]);
+  for (const [name, bytes] of named("n_"))
+    expect([name, read(bytes).startsWith("decode.")]).toEqual([name, true]);
   for (const [name, text] of large)
     expect([name, read(new TextEncoder().encode(text))]).toEqual([name, "decode.depth"]);
 });
