@@ -53,5 +53,6 @@ function tokenSource(o: Resolved<KafkaSaslOptions>): TokenSource {
     audience: oidc.audience ?? null,
     ca: oidc.ca?.reveal() ?? null,
     timeoutMs: oidc.timeout_ms,
+    section: "source.sasl.oidc",
   };
 }

@@ -6,8 +6,8 @@ import { oauthbearer } from "../../../core/sasl/oauthbearer.ts";
 import { startSasl } from "../../../core/sasl/start.ts";
 import type { Chance } from "../../../core/time/chance.ts";
 import type { Clock } from "../../../core/time/clock.ts";
+import { type OidcSettings, OidcTokens } from "../../net/oidc-tokens.ts";
 import { type AwsIdentity, MskIamSigner } from "./aws-msk-iam.ts";
-import { type OidcSettings, OidcTokens } from "./oidc-tokens.ts";
 import { readTokenFile } from "./token-file.ts";
 
 export type TokenSource =

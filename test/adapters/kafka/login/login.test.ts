@@ -130,6 +130,7 @@ test("the oidc login is named by its client, never by its secret", () => {
       clientAuth: "basic",
       ca: null,
       timeoutMs: 1,
+      section: "source.sasl.oidc",
     },
   });
   expect(text).toBe("OAUTHBEARER as cli");

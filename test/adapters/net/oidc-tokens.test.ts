@@ -7,11 +7,11 @@ import { generateKeyPairSync } from "node:crypto";
 import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type OidcSettings, OidcTokens } from "../../../../src/adapters/kafka/login/oidc-tokens.ts";
-import { asFailure, Failure, failureLine } from "../../../../src/core/failure/failure.ts";
-import { ManualClock } from "../../../brokers/kafka/manual-clock.ts";
-import { type Misbehaviour, OidcServer } from "../../../brokers/oidc/server.ts";
-import { makeTls } from "../../../servers/kafka/tls.ts";
+import { type OidcSettings, OidcTokens } from "../../../src/adapters/net/oidc-tokens.ts";
+import { asFailure, Failure, failureLine } from "../../../src/core/failure/failure.ts";
+import { ManualClock } from "../../brokers/kafka/manual-clock.ts";
+import { type Misbehaviour, OidcServer } from "../../brokers/oidc/server.ts";
+import { makeTls } from "../../servers/kafka/tls.ts";
 
 const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
 const key = privateKey.export({ type: "pkcs8", format: "pem" }) as string;
@@ -49,6 +49,7 @@ function tokens(tokenUrl: string, more: Partial<OidcSettings> = {}) {
     clientAuth: "basic",
     ca: null,
     timeoutMs: 5_000,
+    section: "source.sasl.oidc",
     ...more,
   };
   const t = new OidcTokens(settings, { clock, chance });

@@ -3,9 +3,9 @@
  * time and size, never redirected (the secret would go along), and its words are cleared of the secret before anybody
  * sees them.
  */
-import { asFailure, Failure } from "../../../core/failure/failure.ts";
-import { checkToken } from "../../../core/sasl/oauthbearer.ts";
-import { netFailure } from "../../net/net-failure.ts";
+import { Failure } from "../../core/failure/failure.ts";
+import { checkToken } from "../../core/sasl/oauthbearer.ts";
+import { exchange } from "./http.ts";
 
 export interface OidcEndpoint {
   readonly tokenUrl: string;
@@ -18,6 +18,8 @@ export interface OidcEndpoint {
   /** PEM; null: the system's roots. */
   readonly ca: string | null;
   readonly timeoutMs: number;
+  /** Of the configuration, for messages: `source.sasl.oidc`. */
+  readonly section: string;
 }
 
 export interface FetchedToken {
@@ -26,7 +28,6 @@ export interface FetchedToken {
   readonly lifetimeMs: number | null;
 }
 
-const SECTION = "source.sasl.oidc";
 const MAX_ANSWER_BYTES = 512 * 1024;
 const MAX_WORDS = 300;
 
@@ -40,12 +41,12 @@ export async function requestToken(
   throw refusal(o, status, body);
 }
 
-interface HttpAnswer {
+interface TokenAnswer {
   readonly status: number;
   readonly body: string;
 }
 
-async function post(o: OidcEndpoint, signal: AbortSignal): Promise<HttpAnswer> {
+async function post(o: OidcEndpoint, signal: AbortSignal): Promise<TokenAnswer> {
   const form = new URLSearchParams({ grant_type: "client_credentials" });
   if (o.scope !== null) form.set("scope", o.scope);
   if (o.audience !== null) form.set("audience", o.audience);
@@ -58,56 +59,26 @@ async function post(o: OidcEndpoint, signal: AbortSignal): Promise<HttpAnswer> {
     form.set("client_id", o.clientId);
     form.set("client_secret", o.clientSecret);
   }
-  try {
-    const response = await fetch(o.tokenUrl, {
-      method: "POST",
-      headers,
-      body: form.toString(),
-      redirect: "manual",
-      keepalive: false,
-      signal,
-      ...(o.ca === null ? {} : { tls: { ca: o.ca } }),
-    });
-    return { status: response.status, body: await bounded(o, response) };
-  } catch (e) {
-    if (e instanceof Failure) throw e;
-    if (signal.aborted) throw asFailure(signal.reason);
-    const url = new URL(o.tokenUrl);
-    const port = Number(url.port) || (url.protocol === "https:" ? 443 : 80);
-    throw netFailure(named(e), url.hostname, port, "the token request", SECTION);
-  }
-}
-
-/** What the runtime calls by names of its own, by the names that everybody knows. */
-function named(e: unknown): unknown {
-  const code = e instanceof Error && "code" in e ? String(e.code) : "";
-  const known: Record<string, string> = {
-    ConnectionRefused: "ECONNREFUSED",
-    ConnectionClosed: "ECONNRESET",
-    FailedToOpenSocket: "ENOTFOUND",
-    Timeout: "ETIMEDOUT",
-  };
-  return known[code] === undefined ? e : Object.assign(new Error(`${code}`), { code: known[code] });
+  const { status, body } = await exchange({
+    method: "POST",
+    url: o.tokenUrl,
+    headers,
+    body: form.toString(),
+    tls: o.ca === null ? null : { ca: o.ca },
+    maxBytes: MAX_ANSWER_BYTES,
+    signal,
+    during: "the token request",
+    section: o.section,
+  });
+  if (body === null)
+    throw invalid(o, `an answer of more than ${MAX_ANSWER_BYTES / 1024} KiB (status ${status})`);
+  return { status, body: new TextDecoder().decode(body) };
 }
 
 /** RFC 6749 section 2.3.1: both are form-encoded before they are joined. */
 function basic({ clientId, clientSecret }: OidcEndpoint): string {
   const encoded = (text: string) => new URLSearchParams({ "": text }).toString().slice(1);
   return btoa(`${encoded(clientId)}:${encoded(clientSecret)}`);
-}
-
-async function bounded(o: OidcEndpoint, response: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  const body: AsyncIterable<Uint8Array> | null = response.body;
-  for await (const chunk of body ?? []) {
-    size += chunk.length;
-    // Leaving the loop closes the connection.
-    if (size > MAX_ANSWER_BYTES)
-      throw invalid(o, `an answer of more than ${MAX_ANSWER_BYTES / 1024} KiB (status ${response.status})`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
 }
 
 function readToken(o: OidcEndpoint, body: string, nowMs: number): FetchedToken {
@@ -151,20 +122,23 @@ function refusal(o: OidcEndpoint, status: number, body: string): Failure {
   const text = `the token endpoint answered ${status}${said}`;
   if (status >= 500 || status === 429 || status === 408) return new Failure("oidc.unavailable", text, { at });
   if (status >= 300 && status < 400) {
-    const hint = `${SECTION}.token_url: name the place that it redirects to; a secret is not sent after a redirect`;
+    const hint = `${o.section}.token_url: name the place that it redirects to; a secret is not sent after a redirect`;
     return new Failure("oidc.answer_invalid", text, { at, hint });
   }
   if (status === 404 || status === 405) {
-    return new Failure("oidc.answer_invalid", text, { at, hint: `${SECTION}.token_url: is the path right?` });
+    return new Failure("oidc.answer_invalid", text, {
+      at,
+      hint: `${o.section}.token_url: is the path right?`,
+    });
   }
-  const hint = `Check ${SECTION}.client_id, client_secret, scope and client_auth`;
+  const hint = `Check ${o.section}.client_id, client_secret, scope and client_auth`;
   return new Failure("oidc.refused", text, { at, hint });
 }
 
 function invalid(o: OidcEndpoint, what: string): Failure {
   return new Failure("oidc.answer_invalid", `the token endpoint sent ${what}`, {
     at: o.tokenUrl,
-    hint: `${SECTION}.token_url: is it the token endpoint, and not a page for people?`,
+    hint: `${o.section}.token_url: is it the token endpoint, and not a page for people?`,
   });
 }
 

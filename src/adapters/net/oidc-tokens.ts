@@ -3,9 +3,9 @@
  * connections, and renewed ahead of its end, so that a login finds one even while the endpoint is away. However many
  * ask, one request is under way.
  */
-import { asFailure, Failure } from "../../../core/failure/failure.ts";
-import type { Chance } from "../../../core/time/chance.ts";
-import type { Clock, Timer } from "../../../core/time/clock.ts";
+import { asFailure, Failure } from "../../core/failure/failure.ts";
+import type { Chance } from "../../core/time/chance.ts";
+import type { Clock, Timer } from "../../core/time/clock.ts";
 import { type FetchedToken, type OidcEndpoint, requestToken } from "./oidc-request.ts";
 
 export type OidcSettings = OidcEndpoint;
@@ -50,6 +50,11 @@ export class OidcTokens {
     const held = this.#held;
     if (held !== null && held.endsAt - this.#clock.monotonic() >= LEAST_LEFT_MS) return held.token;
     return await this.#fetch();
+  }
+
+  /** Somebody refused it: the next one who asks gets another, unless that has come already. */
+  discard(token: string): void {
+    if (this.#held?.token === token) this.#held = null;
   }
 
   close(reason: Failure): void {
