@@ -3,19 +3,14 @@ import type { Resolved } from "../../core/config/secret.ts";
 import { Failure } from "../../core/failure/failure.ts";
 import type { TlsOptions } from "../../core/ports/net.ts";
 import { takesPassword } from "../../core/sasl/mechanism.ts";
+import { oidcSettings, tlsOptions } from "../net/client-settings.ts";
 import type { SaslSettings, TokenSource } from "./login/login.ts";
 import type { KafkaSaslOptions, KafkaTlsOptions } from "./security-spec.ts";
 
 /** `section`: where it stands in the configuration, for messages. */
 export function tlsSettings(tls: Resolved<KafkaTlsOptions> | undefined, section: string): TlsOptions | null {
   if (tls === undefined || !tls.enabled) return null;
-  return {
-    section,
-    ...(tls.ca === undefined ? {} : { ca: tls.ca.reveal() }),
-    ...(tls.cert === undefined ? {} : { cert: tls.cert.reveal() }),
-    ...(tls.key === undefined ? {} : { key: tls.key.reveal() }),
-    ...(tls.server_name === undefined ? {} : { serverName: tls.server_name }),
-  };
+  return tlsOptions(tls, section);
 }
 
 export function saslSettings(o: Resolved<KafkaSaslOptions> | undefined): SaslSettings | null {
@@ -42,17 +37,5 @@ function tokenSource(o: Resolved<KafkaSaslOptions>): TokenSource {
   if (o.token !== undefined) return { from: "literal", token: o.token.reveal().trim() };
   if (o.token_file !== undefined) return { from: "file", path: o.token_file };
   if (o.oidc === undefined) throw new Failure("internal.bug", "OAUTHBEARER without a source of tokens");
-  const { oidc } = o;
-  return {
-    from: "oidc",
-    tokenUrl: oidc.token_url,
-    clientId: oidc.client_id,
-    clientSecret: oidc.client_secret.reveal(),
-    clientAuth: oidc.client_auth,
-    scope: oidc.scope ?? null,
-    audience: oidc.audience ?? null,
-    ca: oidc.ca?.reveal() ?? null,
-    timeoutMs: oidc.timeout_ms,
-    section: "source.sasl.oidc",
-  };
+  return { from: "oidc", ...oidcSettings(o.oidc, "source.sasl.oidc") };
 }

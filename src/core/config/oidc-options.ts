@@ -80,3 +80,5 @@ export function clientCredentials(words: OidcWords) {
       }),
   });
 }
+
+export type ClientCredentials = z.output<ReturnType<typeof clientCredentials>>;

@@ -8,6 +8,7 @@ import { FILE_CODES } from "./file-codes.ts";
 import { KAFKA_PRODUCER_CODES } from "./kafka-producer-codes.ts";
 import { LOGIN_CODES } from "./login-codes.ts";
 import { POSTGRES_CODES } from "./postgres-codes.ts";
+import { REGISTRY_CODES } from "./registry-codes.ts";
 
 export const CODES = {
   // internal
@@ -299,6 +300,8 @@ export const CODES = {
     "A record batch is compressed with a codec that is not known.",
   ),
   ...POSTGRES_CODES,
+  // schema sources
+  ...REGISTRY_CODES,
   // coverage
   "coverage.owned": spec(
     "environment",
