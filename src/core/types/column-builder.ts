@@ -162,7 +162,7 @@ export class FixedBuilder extends ColumnBuilder {
 
 /** A bitmap of values. */
 export class BoolBuilder extends ColumnBuilder {
-  #bits = new Uint8Array(FIRST_ROWS >> 3);
+  bits: Uint8Array = new Uint8Array(FIRST_ROWS >> 3);
 
   get bytes(): number {
     return (this.rows + 7) >> 3;
@@ -172,21 +172,21 @@ export class BoolBuilder extends ColumnBuilder {
     const rows = this.rows + more;
     this.validity.reserve(rows);
     const need = (rows + 7) >> 3;
-    if (need <= this.#bits.length) return;
-    const grown = new Uint8Array(Math.max(need, this.#bits.length * 2));
-    grown.set(this.#bits.subarray(0, this.bytes));
-    this.#bits = grown;
+    if (need <= this.bits.length) return;
+    const grown = new Uint8Array(Math.max(need, this.bits.length * 2));
+    grown.set(this.bits.subarray(0, this.bytes));
+    this.bits = grown;
   }
 
   push(value: boolean): void {
     const bit = 1 << (this.rows & 7);
-    if (value) this.#bits[this.rows >> 3]! |= bit;
-    else this.#bits[this.rows >> 3]! &= ~bit;
+    if (value) this.bits[this.rows >> 3]! |= bit;
+    else this.bits[this.rows >> 3]! &= ~bit;
     this.rows++;
   }
 
   finish(): TableColumn {
-    return this.column({ offsets: null, data: this.#bits.subarray(0, this.bytes) });
+    return this.column({ offsets: null, data: this.bits.subarray(0, this.bytes) });
   }
 }
 

@@ -1,0 +1,92 @@
+/**
+ * Avro payloads by chance, damaged or not, under a schema and often another reader's: columns and Values must agree,
+ * cell for cell, on what is refused and why.
+ */
+import { isUtf8 } from "node:buffer";
+import { compileAvro } from "../../src/core/codecs/avro/compile.ts";
+import { DecodeError, type DecodeFault, type RecordDecoder } from "../../src/core/codecs/record-codec.ts";
+import { builderOf } from "../../src/core/types/column-builder.ts";
+import type { Value } from "../../src/core/types/value.ts";
+import { cellValue, pushValue } from "../../src/core/types/value-cells.ts";
+import { valueJson } from "../../src/core/types/value-json.ts";
+import { evolve, randomPayload, randomSchema } from "../../test/core/codecs/avro/random-avro.ts";
+import { damage, draws } from "./draws.ts";
+import type { FuzzTarget } from "./target.ts";
+
+const MOST_PAYLOADS = 12;
+
+function run(n: number): boolean {
+  const draw = draws(n);
+  const schema = randomSchema(draw);
+  const writer = { text: JSON.stringify(schema), references: [] };
+  const evolved = draw(2) === 0 ? { text: JSON.stringify(evolve(schema, draw)), references: [] } : null;
+  const schemas = evolved === null ? { writer } : { writer, reader: evolved };
+  let decoder: RecordDecoder;
+  try {
+    decoder = compileAvro(schemas, { isUtf8: (bytes) => isUtf8(bytes) });
+  } catch (e) {
+    if (e instanceof DecodeError && e.code === "decode.schema" && evolved !== null) return true;
+    throw new Error(`${e} of ${JSON.stringify(schemas)}`);
+  }
+  const payloads = Array.from({ length: 1 + draw(MOST_PAYLOADS) }, () => {
+    const bytes = randomPayload(schema, draw);
+    return draw(3) === 0 ? damage(bytes, draw) : bytes;
+  });
+  try {
+    return agree(decoder, payloads);
+  } catch (e) {
+    throw new Error(
+      `${e} of ${JSON.stringify(schemas)} ${payloads.map((p) => Buffer.from(p).toString("hex"))}`,
+    );
+  }
+}
+
+/** Throws where the two paths differ; whether a payload was refused. */
+export function agree(decoder: RecordDecoder, payloads: readonly Uint8Array[]): boolean {
+  const bytes = Uint8Array.from(Buffer.concat(payloads));
+  const ends = Int32Array.from(
+    payloads,
+    (
+      (at) => (p: Uint8Array) =>
+        (at += p.length)
+    )(0),
+  );
+  const starts = Int32Array.from(ends, (end, i) => end - payloads[i]!.length);
+  const columns = decoder.fields.map((f) => builderOf(f.type));
+  const faults: DecodeFault[] = [];
+  const rows = decoder.decode({ bytes, starts, ends, count: payloads.length }, columns, (f) =>
+    faults.push(f),
+  );
+  const wanted = decoder.fields.map((f) => builderOf(f.type));
+  const wantedFaults: DecodeFault[] = [];
+  for (const [row, start] of starts.entries()) {
+    try {
+      const value = decoder.value(bytes, start, ends[row]!);
+      for (const [i, b] of wanted.entries()) pushValue(b, fieldOf(decoder, value, i));
+    } catch (e) {
+      if (!(e instanceof DecodeError)) throw e;
+      wantedFaults.push({ row, code: e.code, path: e.path, reason: e.message });
+    }
+  }
+  same("faults", JSON.stringify(faults), JSON.stringify(wantedFaults));
+  same("rows", String(rows), String(payloads.length - faults.length));
+  for (const [i, b] of wanted.entries()) {
+    const [a, c] = [columns[i]!.finish(), b.finish()];
+    same(`length of column ${i}`, `${a.length} ${a.nullCount}`, `${c.length} ${c.nullCount}`);
+    for (let row = 0; row < rows; row++)
+      same(`row ${row} of column ${i}`, valueJson(cellValue(a, row)), valueJson(cellValue(c, row)));
+  }
+  return faults.length > 0;
+}
+
+function fieldOf({ fields }: RecordDecoder, value: Value, i: number): Value {
+  if (value.kind !== "record" || (fields.length === 1 && fields[0]!.name === "value")) return value;
+  return value.fields[i]!.value;
+}
+
+function same(what: string, seen: string, wanted: string): void {
+  if (seen !== wanted)
+    throw new Error(`${what}: ${seen.slice(0, 300)} where the Value has ${wanted.slice(0, 300)}`);
+}
+
+export const avroTarget: FuzzTarget = { name: "avro", run };

@@ -1,0 +1,210 @@
+/**
+ * Avro payloads of one writer schema to columns and Values. The columns are filled by a function that is generated for
+ * the pair of schemas (generate.ts); what it finds wrong, and what it has no code for, the reader of Values handles.
+ */
+import { Failure } from "../../failure/failure.ts";
+import type { SchemaText } from "../../schema/resolver.ts";
+import { BytesBuilder, type ColumnBuilder } from "../../types/column-builder.ts";
+import type { ColumnField } from "../../types/table-batch.ts";
+import type { Value } from "../../types/value.ts";
+import { valueJson } from "../../types/value-json.ts";
+import { DecodeError, type DecodeFault, type Payloads, type RecordDecoder } from "../record-codec.ts";
+import { type Generated, generate } from "./generate.ts";
+import { buildersOf, type Layout, layoutOf } from "./layout.ts";
+import { parseSchema } from "./parse-schema.ts";
+import type { Plan } from "./plan.ts";
+import { resolve } from "./resolve.ts";
+import { type Runtime, runtimeOf } from "./runtime.ts";
+import { ValueReader } from "./value-reader.ts";
+
+type Source = Pick<SchemaText, "text" | "references">;
+
+export interface AvroSchemas {
+  readonly writer: Source;
+  /** Whose columns and Values come out; default: the writer's. */
+  readonly reader?: Source;
+}
+
+export interface AvroOptions {
+  /** Whether bytes are UTF-8; it is asked for whole columns. */
+  readonly isUtf8: (bytes: Uint8Array) => boolean;
+  /** Fields of the table must not begin so: the names are those of metadata columns. */
+  readonly reservedPrefix?: string;
+}
+
+/**
+ * Throws a DecodeError: decode.schema where a text is no schema, the two do not go together or there would be too many
+ * columns, decode.reserved for a field under the reserved prefix.
+ */
+export function compileAvro({ writer, reader }: AvroSchemas, options: AvroOptions): RecordDecoder {
+  try {
+    const from = parseSchema(writer);
+    const to = reader === undefined ? from : parseSchema(reader);
+    const layout = layoutOf(to);
+    refuseReserved(layout, options.reservedPrefix ?? "");
+    return new AvroDecoder(resolve(from, to), layout, options);
+  } catch (e) {
+    // Types that name each other in a long row.
+    if (e instanceof RangeError) throw new DecodeError("decode.schema", "", "the schema nests too deeply");
+    throw e;
+  }
+}
+
+function refuseReserved({ fields }: Layout, prefix: string): void {
+  if (prefix === "") return;
+  const field = fields.find((f) => f.name.startsWith(prefix));
+  if (field !== undefined)
+    throw new DecodeError("decode.reserved", field.name, `names that begin with ${prefix} are reserved`);
+}
+
+/** The columns of a call, and how many rows they have. */
+interface Target {
+  readonly slots: readonly ColumnBuilder[];
+  rows: number;
+}
+
+type Decode = (
+  target: Target,
+  bytes: Uint8Array,
+  starts: Int32Array,
+  ends: Int32Array,
+  first: number,
+  count: number,
+  careful: boolean,
+) => number;
+
+class AvroDecoder implements RecordDecoder {
+  readonly #plan: Plan;
+  readonly #layout: Layout;
+  readonly #options: AvroOptions;
+  readonly #reader = new ValueReader();
+  #runtime: Runtime | null = null;
+  #decode: Decode | null = null;
+  #target: { readonly columns: readonly ColumnBuilder[]; readonly slots: readonly ColumnBuilder[] } | null =
+    null;
+
+  constructor(plan: Plan, layout: Layout, options: AvroOptions) {
+    this.#plan = plan;
+    this.#layout = layout;
+    this.#options = options;
+  }
+
+  get fields(): readonly ColumnField[] {
+    return this.#layout.fields;
+  }
+
+  decode(payloads: Payloads, columns: readonly ColumnBuilder[], fault: (f: DecodeFault) => void): number {
+    if (this.#target?.columns !== columns)
+      this.#target = { columns, slots: buildersOf(this.#layout, columns) };
+    const { slots } = this.#target;
+    const before = slots.map((b) => b.rows);
+    const marks = columns.map((c) => c.mark());
+    let faults: DecodeFault[] = [];
+    let rows = this.#run(payloads, slots, false, faults);
+    if (!this.#isText(slots, before)) {
+      // Some text is no UTF-8: all over again, looking at every single one.
+      for (const [i, c] of columns.entries()) c.truncate(marks[i]!);
+      faults = [];
+      rows = this.#run(payloads, slots, true, faults);
+    }
+    for (const f of faults) fault(f);
+    return rows;
+  }
+
+  value(bytes: Uint8Array, from: number, to: number): Value {
+    this.#reader.begin(bytes, from, to);
+    return this.#reader.all(this.#plan);
+  }
+
+  /** Appends what can be read; gives the number of rows. */
+  #run(p: Payloads, slots: readonly ColumnBuilder[], careful: boolean, faults: DecodeFault[]): number {
+    this.#decode ??= this.#generate();
+    const { roots } = this.#layout;
+    for (const r of roots) slots[r.id]!.reserve(p.count);
+    const first = roots.length === 0 ? 0 : slots[0]!.rows;
+    const target: Target = { slots, rows: first };
+    for (let n = 0; n < p.count; n++) {
+      n = this.#decode(target, p.bytes, p.starts, p.ends, n, p.count, careful);
+      if (n < p.count) faults.push(this.#explain(p, n));
+    }
+    return target.rows - first;
+  }
+
+  #generate(): Decode {
+    const generated = generate(this.#plan, this.#layout);
+    const { spelled, skipped } = generated.pieces;
+    const reader = this.#reader;
+    const runtime = runtimeOf(this.#layout, this.#options.isUtf8, {
+      spell(piece, bytes, p, end) {
+        const { plan, depth } = spelled[piece]!;
+        return attempt(() => {
+          reader.begin(bytes, p, end, runtime.empty);
+          runtime.spelled = UTF8.encode(valueJson(reader.read(plan, depth)));
+          runtime.empty = reader.empty;
+          return reader.at;
+        });
+      },
+      skip(piece, bytes, p, end) {
+        const { plan, depth } = skipped[piece]!;
+        return attempt(() => {
+          reader.begin(bytes, p, end);
+          reader.skip(plan, depth);
+          return reader.at;
+        });
+      },
+    });
+    this.#runtime = runtime;
+    return compiled(generated, runtime);
+  }
+
+  /** Whether the text added since then is UTF-8 in every row. */
+  #isText(slots: readonly ColumnBuilder[], before: readonly number[]): boolean {
+    const runtime = this.#runtime!;
+    const ascii = (runtime.seen & NOT_ASCII) === 0;
+    runtime.seen = 0;
+    if (ascii) return true;
+    return this.#layout.slots.every((s) => {
+      const b = slots[s.id]!;
+      return s.type.id !== "utf8" || !(b instanceof BytesBuilder) || this.#isUtf8(b, before[s.id]!);
+    });
+  }
+
+  /** The bytes as a whole are, and none begins within a character. */
+  #isUtf8({ data, offsets, rows }: BytesBuilder, first: number): boolean {
+    if (!this.#options.isUtf8(data.subarray(offsets[first]!, offsets[rows]!))) return false;
+    for (let r = first; r < rows; r++) {
+      const at = offsets[r]!;
+      if ((data[at]! & 0xc0) === 0x80 && at < offsets[r + 1]!) return false;
+    }
+    return true;
+  }
+
+  #explain({ bytes, starts, ends }: Payloads, row: number): DecodeFault {
+    try {
+      this.value(bytes, starts[row]!, ends[row]!);
+    } catch (e) {
+      if (!(e instanceof DecodeError)) throw e;
+      return { row, code: e.code, path: e.path, reason: e.message };
+    }
+    throw new Failure("internal.bug", `payload ${row} is refused as columns and read as a Value`);
+  }
+}
+
+const UTF8 = new TextEncoder();
+const NOT_ASCII = 0x80808080 | 0;
+
+function attempt(read: () => number): number {
+  try {
+    return read();
+  } catch (e) {
+    if (e instanceof DecodeError) return -1;
+    throw e;
+  }
+}
+
+function compiled({ text, pieces }: Generated, runtime: Runtime): Decode {
+  const names = pieces.defaults.flatMap((_, i) => [`K${i}`, `V${i}`]);
+  const values = pieces.defaults.flatMap((bytes) => [bytes, runtime.view(bytes)]);
+  const make = new Function("R", "L", "E", ...names, text) as (...parts: unknown[]) => Decode;
+  return make(runtime, pieces.limits, pieces.symbols, ...values);
+}
