@@ -2,6 +2,7 @@
 import type { Command } from "commander";
 import { catalogue } from "../src/adapters/catalogue.ts";
 import { buildProgram } from "../src/commands/program.ts";
+import { NESTED, SCALARS, type TypeRow } from "../src/core/codecs/avro/type-map.ts";
 import { type AdapterSpec, fullSpec } from "../src/core/config/adapter-spec.ts";
 import { SECTIONS } from "../src/core/config/check.ts";
 import { configJsonSchema } from "../src/core/config/json-schema.ts";
@@ -9,6 +10,7 @@ import { tomlValue } from "../src/core/config/render.ts";
 import { adapterOptions, type OptionDoc, open, optionsOf } from "../src/core/config/schema-walk.ts";
 import type { CodeSpec } from "../src/core/failure/code-spec.ts";
 import { CODES } from "../src/core/failure/codes.ts";
+import { typeText } from "../src/core/types/type-text.ts";
 
 const NOTE = "<!-- Made by scripts/generate.ts from the sources. Do not edit. -->";
 
@@ -18,6 +20,7 @@ export function generatedFiles(): Map<string, string> {
     ["docs/reference/configuration.md", configurationPage()],
     ["docs/reference/errors.md", errorsPage()],
     ["docs/reference/cli.md", cliPage()],
+    ["docs/reference/types.md", typesPage()],
   ]);
 }
 
@@ -153,4 +156,27 @@ function fullHelp(command: Command): string {
   });
   command.outputHelp();
   return text.trimEnd();
+}
+
+const TYPES_INTRO = `What becomes of a payload's types: the column of a table, and the kind of a Value for those who work record by record.
+Nothing is rounded, cut or wrapped: what does not fit refuses the record, with a code and the place in it.`;
+
+const AVRO_RULES = `- An annotation (\`logicalType\`, or \`connect.name\` as Kafka Connect and Debezium write it) that is unknown or wrong for
+  its type is ignored, as the specification says. Debezium's zoned times stay the text that they are.
+- A value beside a null is nullable; the order of the two does not matter.
+- Where a schema of the reader is given, its columns come out: fields by name or alias, numbers promoted, defaults for
+  what the writer does not have. Two annotations that mean different values (milliseconds and microseconds, another
+  scale) are refused, not reinterpreted.
+- An outermost value that is no record is one column, \`value\`.`;
+
+function typesPage(): string {
+  const scalars = Object.values<TypeRow>(SCALARS).map((t) => ({
+    ...t,
+    column: "shown" in t.column ? t.column.shown : typeText(t.column),
+  }));
+  const lines = [...scalars, ...NESTED].map(
+    (t) => `| ${cell(t.avro)} | \`${t.column}\` | ${cell(t.value)} | ${cell(t.note ?? "")} |`,
+  );
+  const avro = `## Avro\n\n| type | column | Value | |\n|---|---|---|---|\n${lines.join("\n")}`;
+  return `${["# Types", NOTE, TYPES_INTRO, avro, AVRO_RULES].join("\n\n")}\n`;
 }

@@ -1,6 +1,7 @@
 /** The targets of the fuzzer. A new one is a module beside and a line here. */
 import { fuzzProtocol } from "../../test/hostile/protocol-target.ts";
 import { fuzzSession } from "../../test/hostile/session-target.ts";
+import { avroTarget } from "./avro-target.ts";
 import { bytesTarget } from "./bytes-target.ts";
 import { canaryTarget } from "./canary-target.ts";
 import { compressionTarget } from "./compression-target.ts";
@@ -17,6 +18,7 @@ export const TARGETS: readonly FuzzTarget[] = [
   scanTarget,
   parquetTarget,
   jsonTarget,
+  avroTarget,
   { name: "protocol", run: fuzzProtocol },
   { name: "responses", run: fuzzSession },
 ];

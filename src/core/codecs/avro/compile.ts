@@ -28,8 +28,8 @@ export interface AvroSchemas {
 export interface AvroOptions {
   /** Whether bytes are UTF-8; it is asked for whole columns. */
   readonly isUtf8: (bytes: Uint8Array) => boolean;
-  /** Fields of the table must not begin so: the names are those of metadata columns. */
-  readonly reservedPrefix?: string;
+  /** Columns must not begin so: the names are those of metadata columns. */
+  readonly reserved?: string | null;
 }
 
 /**
@@ -41,7 +41,7 @@ export function compileAvro({ writer, reader }: AvroSchemas, options: AvroOption
     const from = parseSchema(writer);
     const to = reader === undefined ? from : parseSchema(reader);
     const layout = layoutOf(to);
-    refuseReserved(layout, options.reservedPrefix ?? "");
+    refuseReserved(layout, options.reserved ?? "");
     return new AvroDecoder(resolve(from, to), layout, options);
   } catch (e) {
     // Types that name each other in a long row.

@@ -10,10 +10,12 @@ const UUID: ColumnType = { id: "fixed", bytes: 16, as: "uuid" };
 const LONG: ColumnType = { id: "int", bits: 64, signed: true };
 const TEXT: ColumnType = { id: "utf8" };
 
+const OF_A_DAY = "Outside of a day: refused.";
+
 export interface TypeRow {
   /** As the schema writes it, for the page. */
   readonly avro: string;
-  readonly column: ColumnType | ((type: Scalar) => ColumnType);
+  readonly column: ColumnType | { readonly of: (type: Scalar) => ColumnType; readonly shown: string };
   readonly value: Value["kind"];
   readonly note?: string;
 }
@@ -44,12 +46,15 @@ export const SCALARS = {
   string: { avro: "string", column: TEXT, value: "string" },
   fixed: {
     avro: "fixed",
-    column: (t) => (t.kind === "fixed" && t.size > 0 ? { id: "fixed", bytes: t.size } : { id: "binary" }),
+    column: {
+      of: (t) => (t.kind === "fixed" && t.size > 0 ? { id: "fixed", bytes: t.size } : { id: "binary" }),
+      shown: "fixed(n)",
+    },
     value: "bytes",
   },
   decimal: {
     avro: "decimal (bytes, fixed); Connect's Decimal",
-    column: decimalColumn,
+    column: { of: decimalColumn, shown: "decimal(p,s)" },
     value: "decimal",
     note: "A precision above 38, and Connect's Decimal without one, becomes exact text. A value of more digits than the precision is refused.",
   },
@@ -69,19 +74,19 @@ export const SCALARS = {
     avro: "time-millis (int); Connect's and Debezium's Time",
     column: { id: "time64", unit: "us" },
     value: "time",
-    note: "Outside of a day: refused.",
+    note: OF_A_DAY,
   },
   "time-us": {
     avro: "time-micros (long); Debezium's MicroTime",
     column: { id: "time64", unit: "us" },
     value: "time",
-    note: "Outside of a day: refused.",
+    note: OF_A_DAY,
   },
   "time-ns": {
     avro: "Debezium's NanoTime (long)",
     column: { id: "time64", unit: "ns" },
     value: "time",
-    note: "Outside of a day: refused.",
+    note: OF_A_DAY,
   },
   "timestamp-ms": {
     avro: "timestamp-millis (long); Connect's Timestamp",
@@ -142,7 +147,7 @@ export const NESTED: readonly {
     avro: "record within itself",
     column: "struct, then json",
     value: "record",
-    note: "Two levels deep it is columns, from there on the text of a JSON value; one level or none where the schema would have too many columns.",
+    note: "Twice within itself it is columns, deeper the text of a JSON value. Once or never, where there would be more than 4,000 columns.",
   },
 ];
 
@@ -155,5 +160,5 @@ export function scalarKey({ kind, logical }: Scalar): ScalarKey {
 
 export function scalarColumn(type: Scalar): ColumnType {
   const { column } = SCALARS[scalarKey(type)];
-  return typeof column === "function" ? column(type) : column;
+  return "of" in column ? column.of(type) : column;
 }
