@@ -12,7 +12,9 @@ import {
   watermarks,
 } from "../adapters/kafka/admin.ts";
 import { KafkaClient } from "../adapters/kafka/client.ts";
+import type { TopicsWanted } from "../adapters/kafka/session/metadata-state.ts";
 import { kafkaSettings } from "../adapters/kafka/settings.ts";
+import { wantedTopics } from "../adapters/kafka/source-topics.ts";
 import { Failure } from "../core/failure/failure.ts";
 import { formatCount } from "../core/observe/quantities.ts";
 import { type Cli, outJson } from "./cli.ts";
@@ -61,10 +63,11 @@ export async function runInspectKafka(options: InspectKafkaOptions, cli: Cli): P
   const client = new KafkaClient(settings, kafkaParts());
   const limit = AbortSignal.timeout(options.timeout);
   try {
-    const topics = options.topic.length > 0 ? options.topic : settings.topics;
+    const isNamed = options.topic.length > 0;
+    const wanted = isNamed ? options.topic : wantedTopics(settings);
     const seen = await look(
       client,
-      options.all ? null : topics,
+      options.all ? null : wanted,
       options.group ?? settings.group,
       options.groups,
       limit,
@@ -87,7 +90,7 @@ const key = (topic: string, partition: number): string => `${partition} ${topic}
 
 async function look(
   client: KafkaClient,
-  topics: readonly string[] | null,
+  topics: TopicsWanted | null,
   group: string | null,
   groups: boolean,
   signal: AbortSignal,

@@ -31,7 +31,11 @@ function sourceText({ source }: PipelineConfig): string {
   const tls = source.tls?.enabled === true ? ", TLS" : ", no TLS";
   const sasl = source.sasl === undefined ? "" : `, SASL ${source.sasl.mechanism}`;
   const what = source.isolation === "read_committed" ? "committed records only" : "uncommitted records too";
-  return `${source.type} at ${brokers}${tls}${sasl}; topics ${source.topics.join(", ")}; ${what}`;
+  const topics =
+    source.topics === undefined
+      ? `topics that match ${source.topics_pattern}, also those to come`
+      : `topics ${source.topics.join(", ")}`;
+  return `${source.type} at ${brokers}${tls}${sasl}; ${topics}; ${what}`;
 }
 
 function startText({ source }: PipelineConfig): string {

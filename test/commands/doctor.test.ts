@@ -39,7 +39,7 @@ interface Ran {
   readonly told: readonly string[];
 }
 
-function bench(source = "", options: Partial<ClusterOptions> = {}): Bench {
+function bench(source = "", options: Partial<ClusterOptions> = {}, topics = 'topics = ["orders"]'): Bench {
   const cluster = new FakeCluster({ clock: systemClock, ...options });
   cluster.createTopic("orders", { partitions: 2 });
   listening = listenCluster(cluster);
@@ -51,7 +51,7 @@ state_dir = "${join(room, "state")}"
 [source]
 type = "kafka"
 bootstrap = ${JSON.stringify(listening.bootstrap)}
-topics = ["orders"]
+${topics}
 group = "g"
 ${source}
 [[sink]]
@@ -97,6 +97,18 @@ test("all well: exit 0, and nothing is left behind", async () => {
   expect(existsSync(b.lake)).toBeFalse();
   expect(b.cluster.groups.size).toBe(0);
   expect(b.cluster.complaints).toEqual([]);
+});
+
+test("topics by a pattern: those that match are looked at, none is a warning", async () => {
+  const some = await bench("", {}, 'topics_pattern = "ord.*"').run();
+  expect({ code: some.code, told: some.told }).toEqual({ code: 0, told: WELL });
+  listening?.close();
+  const none = await bench("", {}, 'topics_pattern = "x.*"').run();
+  expect(none.code).toBe(0);
+  expect(none.findings.find((f) => f.check === "kafka.topic")).toMatchObject({
+    verdict: "warning",
+    at: "x.*",
+  });
 });
 
 test("for people: a table, and what to do below it", async () => {

@@ -14,7 +14,7 @@ afterEach(() => {
   listening = null;
 });
 
-function bench() {
+function bench(topics = 'topics = ["orders"]') {
   const cluster = new FakeCluster({ clock: systemClock, brokers: 2 });
   cluster.createTopic("orders", { partitions: 2 });
   cluster.createTopic("other");
@@ -30,7 +30,7 @@ name = "orders"
 [source]
 type = "kafka"
 bootstrap = ${JSON.stringify(listening.bootstrap)}
-topics = ["orders"]
+${topics}
 group = "g"
 [[sink]]
 name = "raw"
@@ -46,6 +46,14 @@ path = "./data"
     },
   };
 }
+
+test("of a pattern: the topics that match", async () => {
+  const { code, out } = await bench('topics_pattern = "o[rt].*s|oth.*"').run();
+  expect(code).toBe(0);
+  expect(out.match(/^topic \S+/gm)?.map((l) => l.trim())).toEqual(["topic orders", "topic other"]);
+  const narrow = await bench('topics_pattern = "o.*s"').run();
+  expect(narrow.out.match(/^topic \S+/gm)).toEqual(["topic orders"]);
+});
 
 test("the pipeline's topics with the lag of its group, as a table", async () => {
   const { code, out } = await bench().run();

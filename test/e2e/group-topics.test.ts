@@ -7,9 +7,9 @@ import { describe, expect, test } from "bun:test";
 import { countLanded } from "../../scripts/torture/landed.ts";
 import { demandBrokers } from "./demand-brokers.ts";
 import { feedAll } from "./feeder.ts";
-import { admin, commitsOf, createTopic, endsOf, MAIN } from "./real-kafka.ts";
+import { admin, commitsOf, compareWithKafka, createTopic, endsOf, fresh, MAIN } from "./real-kafka.ts";
 import { committed, divides, LIMIT, PARTITIONS, served, shared } from "./shared-group.ts";
-import { stream, type Twg } from "./twg.ts";
+import { pipeline, stream, type Twg } from "./twg.ts";
 import { until } from "./until.ts";
 
 demandBrokers("topics of a group");
@@ -25,6 +25,35 @@ async function end(members: readonly Twg[]): Promise<void> {
 }
 
 describe.skipIf(MAIN === null)("the topics of a group", () => {
+  for (const protocol of PROTOCOLS) {
+    test(
+      `${protocol}: a topic that comes and matches lands whole, from its first record, shared by two processes`,
+      async () => {
+        const base = fresh("pattern");
+        const source = `group_protocol = "${protocol}"\nsession_timeout_ms = "6s"\nmetadata_refresh_ms = "1s"\nstart = "latest"`;
+        const topicsPattern = `${base}[.](a|b)`;
+        const p = {
+          ...pipeline({ served, topics: [], topicsPattern, group: `g-${base}`, source }),
+          group: `g-${base}`,
+        };
+        await createTopic(served, `${base}.a`, { partitions: PARTITIONS });
+        await createTopic(served, `${base}.other`, { partitions: 1 });
+        await feedAll(served, `${base}.a`, PARTITIONS, 120);
+        const members = [stream(p), stream(p)];
+        await divides(members);
+        await createTopic(served, `${base}.b`, { partitions: PARTITIONS });
+        await feedAll(served, `${base}.b`, PARTITIONS, RECORDS);
+        await until("the new topic is landed", async () => (await countLanded(p.lake)).rows === RECORDS);
+        await committed({ ...p, topic: `${base}.b` });
+        await end(members);
+        const compared = await compareWithKafka(served, `${base}.b`, p.lake);
+        // Nothing of the first topic: a start at the end leaves out what was there.
+        expect([compared.differences, compared.rows]).toEqual([[], RECORDS]);
+      },
+      LIMIT,
+    );
+  }
+
   for (const protocol of PROTOCOLS) {
     test(
       `${protocol}: a topic made anew is read from its start, beside what was landed of the old one`,

@@ -50,6 +50,8 @@ export function workFolder(): string {
 export interface PipelineSpec {
   readonly served: Pick<Served, "plain">;
   readonly topics: readonly string[];
+  /** In place of them. */
+  readonly topicsPattern?: string;
   /** Lines of TOML that are added to a section. */
   readonly pipeline?: string;
   readonly source?: string;
@@ -85,7 +87,7 @@ ${spec.pipeline ?? ""}
 [source]
 type = "kafka"
 bootstrap = ${list(spec.bootstrap ?? spec.served.plain)}
-topics = ${list(spec.topics)}
+${spec.topicsPattern === undefined ? `topics = ${list(spec.topics)}` : `topics_pattern = ${JSON.stringify(spec.topicsPattern)}`}
 ${spec.group === undefined ? "" : `group = "${spec.group}"`}
 ${spec.source ?? ""}
 

@@ -24,14 +24,23 @@ export function newestState(coverage: SharedObject): StateJson | null {
 }
 
 /** Complaint if a commit of `next` on the partition is ahead of coverage, of whichever incarnation of the topic. */
-export function commitAhead(coverage: SharedObject, partition: number, next: bigint): string | null {
-  const streams = newestState(coverage)?.streams.filter((s) => s.stream.endsWith(`/${partition}`)) ?? [];
+export function commitAhead(
+  coverage: SharedObject,
+  topic: string,
+  partition: number,
+  next: bigint,
+): string | null {
+  const isOfIt = (stream: string) => {
+    const parts = stream.split("/");
+    return parts[2] === topic && parts[4] === String(partition);
+  };
+  const streams = newestState(coverage)?.streams.filter((s) => isOfIt(s.stream)) ?? [];
   const upTo = streams
     .map((s) => BigInt(s.covered[0]?.[1] ?? 0))
     .reduce((most, next) => (next > most ? next : most), 0n);
   return next <= upTo
     ? null
-    : `offset ${next} of partition ${partition} was committed, coverage reaches ${upTo}`;
+    : `offset ${next} of ${topic}/${partition} was committed, coverage reaches ${upTo}`;
 }
 
 export interface Judgement {
@@ -42,7 +51,7 @@ export interface Judgement {
 }
 
 export async function judge(
-  oracle: Oracle,
+  oracles: readonly Oracle[],
   folder: SimFolder,
   coverage: SharedObject,
   { leftovers, stopped }: Judgement,
@@ -52,8 +61,14 @@ export async function judge(
   const seen = new Set<string>();
   for (const [key, bytes] of folder.published) {
     const file = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer;
-    const columns = ["_twg_source_partition", "_twg_source_offset", "_twg_source_value"];
+    const columns = ["_twg_source_topic", "_twg_source_partition", "_twg_source_offset", "_twg_source_value"];
     for (const row of await parquetReadObjects({ file, columns, utf8: false })) {
+      const topic = row._twg_source_topic;
+      const oracle = oracles.find((o) => o.topic === (typeof topic === "string" ? topic : text(topic)));
+      if (oracle === undefined) {
+        complaints.push(`${key}: a row of topic ${topic}`);
+        continue;
+      }
       const partition = Number(row._twg_source_partition);
       const offset = row._twg_source_offset as bigint;
       const value = new TextDecoder().decode(row._twg_source_value as Uint8Array);
@@ -65,16 +80,20 @@ export async function judge(
       seen.add(value);
     }
   }
-  for (const [p, expected] of oracle.expected.entries()) {
-    const lost = [...expected].flatMap(([offset, value]) => (seen.has(value) ? [] : [offset]));
-    if (lost.length > 0 && !stopped)
-      complaints.push(`partition ${p}: ${lost.length} records lost, first ${lost[0]}`);
+  for (const { topic, expected } of oracles) {
+    for (const [p, records] of expected.entries()) {
+      const lost = [...records].flatMap(([offset, value]) => (seen.has(value) ? [] : [offset]));
+      if (lost.length > 0 && !stopped)
+        complaints.push(`partition ${topic}/${p}: ${lost.length} records lost, first ${lost[0]}`);
+    }
   }
   if (folder.staged.size > 0 && !leftovers && !stopped)
     complaints.push(`${folder.staged.size} staged objects are left`);
   complaints.push(...unnamed(folder, coverage));
   return complaints;
 }
+
+const text = (bytes: unknown): string => new TextDecoder().decode(bytes as Uint8Array);
 
 function unnamed(folder: SimFolder, coverage: SharedObject): string[] {
   const state = newestState(coverage);

@@ -7,6 +7,7 @@ import {
 import { fallbackCodecs } from "../../src/adapters/duckdb/native-fallback.ts";
 import { KafkaSource } from "../../src/adapters/kafka/source.ts";
 import type { SharingOptions } from "../../src/adapters/kafka/source-group.ts";
+import type { TopicPattern } from "../../src/adapters/kafka/topic-pattern.ts";
 import { createFrameDecoder } from "../../src/adapters/kafka/wire/records/frame-decoder.ts";
 import { hostInProcess } from "../../src/adapters/lanes/in-process-host.ts";
 import { ParquetWriter } from "../../src/adapters/parquet/writer.ts";
@@ -39,6 +40,8 @@ export interface NodeWorld {
   readonly folder: SimFolder;
   readonly coverage: SharedObject;
   readonly topic: string;
+  /** In place of the topic's name, so that others like it are read as they come; null: only that one. */
+  readonly pattern: TopicPattern | null;
   readonly group: string | null;
   /** How the nodes share the partitions; null: one at a time has them all. */
   readonly sharing: SharingOptions | null;
@@ -207,7 +210,8 @@ export class SimNode {
 function settingsOf(world: NodeWorld, instanceId: string | null) {
   return {
     bootstrap: world.cluster.brokers.map(({ host, port }) => ({ host, port })),
-    topics: [world.topic],
+    topics: world.pattern === null ? [world.topic] : [],
+    topicsPattern: world.pattern,
     partitions: new Map<string, readonly number[]>(),
     group: world.group,
     start: "earliest",
@@ -219,7 +223,7 @@ function settingsOf(world: NodeWorld, instanceId: string | null) {
     partitionMaxBytes: 4 * 1024,
     requestTimeoutMs: 2_000,
     maxResponseBytes: 8 * 1024 * 1024,
-    metadataRefreshMs: 60_000,
+    metadataRefreshMs: world.pattern === null ? 60_000 : 5_000,
     onOutOfRange: "fail",
     onRecreated: world.onRecreated,
     clientId: "sim",

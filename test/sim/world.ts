@@ -5,6 +5,7 @@
 import { sharedObject, type WriteFault } from "../../src/adapters/coverage/memory.ts";
 import { ASSIGNORS } from "../../src/adapters/kafka/assignors/table.ts";
 import type { SharingOptions } from "../../src/adapters/kafka/source-group.ts";
+import { TopicPattern } from "../../src/adapters/kafka/topic-pattern.ts";
 import type { ApiName, Draft, ResponseOf } from "../../src/adapters/kafka/wire/protocol.ts";
 import type { TwgEvent } from "../../src/core/observe/events.ts";
 import { FakeCluster } from "../brokers/kafka/cluster.ts";
@@ -48,7 +49,7 @@ export function simulate(seed: number, options: SimOptions = {}): Promise<SimRes
 
 /** What a pipeline says of a log that ends below what was read of it. */
 const CUT = new Set(["kafka.truncated", "delivery.position_beyond_log"]);
-const GROUP_KINDS = ["leave", "leave", "partitions", "requests", "coordinator", "disaster"] as const;
+const GROUP_KINDS = ["leave", "leave", "partitions", "topic", "requests", "coordinator", "disaster"] as const;
 
 /** Too many to be read. */
 const UNTOLD: ReadonlySet<TwgEvent["e"]> = new Set([
@@ -68,7 +69,8 @@ class World {
   readonly #chance: SeededChance;
   readonly #cluster: FakeCluster;
   readonly #folder: SimFolder;
-  readonly #oracle: Oracle;
+  /** One a topic; the first topic is there from the start. */
+  readonly #oracles: Oracle[];
   readonly #node: NodeWorld;
   readonly #complaints: string[] = [];
   #writeFaults = 0;
@@ -90,13 +92,14 @@ class World {
     const partitions = groups ? 2 + chance.int(5) : 1 + chance.int(4);
     this.#cluster.createTopic(TOPIC, { partitions });
     this.#folder = new SimFolder(this.#time, chance.fork());
-    this.#oracle = new Oracle(this.#cluster, TOPIC, partitions, chance.fork());
+    this.#oracles = [new Oracle(this.#cluster, TOPIC, partitions, chance.fork())];
     this.#node = {
       time: this.#time,
       cluster: this.#cluster,
       folder: this.#folder,
       coverage: sharedObject(),
       topic: TOPIC,
+      pattern: groups && chance.next() < 0.4 ? new TopicPattern("t[0-9]*") : null,
       group: groups || chance.next() < 0.8 ? "g" : null,
       sharing: groups ? sharing(chance) : null,
       onRecreated: groups ? "new_incarnation" : "fail",
@@ -111,19 +114,19 @@ class World {
   }
 
   async run(): Promise<SimResult> {
-    this.#every(20, 400, () => this.#oracle.produce());
+    this.#every(20, 400, () => this.#chance.pick(this.#oracles).produce());
     this.#every(100, 2500, () => this.#mischief());
     this.#every(50, 1500, () => this.#supervise());
     await this.#until(() => false, CHAOS_MS);
     await this.#heal();
     const leftovers = this.#o.groups === true;
     const judged = { leftovers, stopped: this.#stopped };
-    this.#complaints.push(...(await judge(this.#oracle, this.#folder, this.#node.coverage, judged)));
+    this.#complaints.push(...(await judge(this.#oracles, this.#folder, this.#node.coverage, judged)));
     this.#complaints.push(...bugs(this.#node.nodes));
     return {
       seed: this.#seed,
       complaints: this.#complaints,
-      records: this.#oracle.records,
+      records: this.#oracles.reduce((n, o) => n + o.records, 0),
       lives: this.#node.nodes.length,
       steps: this.#steps,
       simulatedMs: this.#time.nowMs,
@@ -133,7 +136,7 @@ class World {
   /** Everything works again; one fresh process after the other until one has caught up. */
   async #heal(): Promise<void> {
     this.#healed = true;
-    this.#oracle.endTransaction();
+    for (const o of this.#oracles) o.endTransaction();
     Object.assign(this.#folder.faults, { fail: 0, failAfter: 0, fullUntil: -1 });
     for (const b of this.#cluster.brokers) if (!b.alive) this.#cluster.revive(b.id);
     const limit = this.#time.nowMs + HEAL_MS;
@@ -158,7 +161,7 @@ class World {
   }
 
   #stoppedRightly({ outcome }: SimNode): boolean {
-    return typeof outcome === "object" && CUT.has(outcome.code) && this.#oracle.truncated;
+    return typeof outcome === "object" && CUT.has(outcome.code) && this.#truncated;
   }
 
   /**
@@ -170,15 +173,18 @@ class World {
     if (living().length === 0) this.#start(false);
     const open = () => {
       const offsets = this.#cluster.groups.get("g");
-      return this.#oracle.expected.flatMap((_, p) => {
-        const { end } = this.#cluster.log(TOPIC, p);
-        return end > 0n && (offsets?.get(`${TOPIC}/${p}`)?.offset ?? -1n) < end ? [p] : [];
-      });
+      return this.#oracles.flatMap(({ topic, deleted, expected }) =>
+        expected.flatMap((_, p) => {
+          if (deleted) return [];
+          const { end } = this.#cluster.log(topic, p);
+          return end > 0n && (offsets?.get(`${topic}/${p}`)?.offset ?? -1n) < end ? [`${topic}/${p}`] : [];
+        }),
+      );
     };
     const limit = this.#time.nowMs + SHARED_MS;
     await this.#until(() => living().length === 0 || open().length === 0, limit);
     // Without one that lives nobody is stuck: they ended, and the healed run says whether they should have.
-    if (living().length === 0 || this.#oracle.truncated) return;
+    if (living().length === 0 || this.#truncated) return;
     if (open().length > 0) this.#complaints.push(`partitions ${open()} are stuck`);
   }
 
@@ -246,15 +252,14 @@ class World {
         return this.#killCoordinator();
       case "disaster":
         if (this.#disasters-- <= 0 || c.next() < 0.6) return;
-        return c.next() < 0.6 ? this.#oracle.recreate() : this.#oracle.truncate();
+        return c.next() < 0.6 ? this.#oracles[0]!.recreate() : this.#oracles[0]!.truncate();
+      case "topic":
+        return this.#changeTopics();
       case "leave":
         if (running.length > 0) c.pick(running).runner.drain("leaves");
         return;
       case "partitions":
-        if (this.#oracle.expected.length >= 8) return;
-        this.#cluster.addPartitions(TOPIC, 1);
-        this.#oracle.expected.push(new Map());
-        return;
+        return this.#addPartition();
       case "requests":
         return this.#spoilGroupRequest();
       case "kill":
@@ -287,6 +292,29 @@ class World {
     }
   }
 
+  #addPartition(): void {
+    const { topic, expected, deleted } = this.#chance.pick(this.#oracles);
+    if (deleted || expected.length >= 8) return;
+    this.#cluster.addPartitions(topic, 1);
+    expected.push(new Map());
+  }
+
+  /** Where a pattern is read: a topic comes that matches it, or one of those goes. */
+  #changeTopics(): void {
+    if (this.#node.pattern === null) return;
+    const last = this.#oracles.at(-1)!;
+    if (this.#oracles.length > 1 && !last.deleted && this.#chance.next() < 0.3) return last.delete();
+    if (this.#oracles.length > 3) return;
+    const topic = `t${this.#oracles.length}`;
+    const partitions = 1 + this.#chance.int(3);
+    this.#cluster.createTopic(topic, { partitions });
+    this.#oracles.push(new Oracle(this.#cluster, topic, partitions, this.#chance.fork()));
+  }
+
+  get #truncated(): boolean {
+    return this.#oracles.some((o) => o.truncated);
+  }
+
   #killCoordinator(): void {
     const alive = this.#cluster.brokers.filter((b) => b.alive).length;
     const coordinator = this.#cluster.coordinatorOf("g");
@@ -302,7 +330,7 @@ class World {
 
   #moveLeader(): void {
     const alive = this.#cluster.brokers.filter((b) => b.alive).map((b) => b.id);
-    const partition = this.#chance.int(this.#oracle.expected.length);
+    const partition = this.#chance.int(this.#oracles[0]!.expected.length);
     this.#cluster.moveLeader(TOPIC, partition, this.#chance.pick(alive));
   }
 
@@ -369,7 +397,7 @@ class World {
   #watchCommits(): void {
     const take = this.#cluster.commit.bind(this.#cluster);
     this.#cluster.commit = (group, topic, partition, committed) => {
-      const ahead = commitAhead(this.#node.coverage, partition, committed.offset);
+      const ahead = commitAhead(this.#node.coverage, topic, partition, committed.offset);
       if (ahead !== null) this.#complaints.push(ahead);
       take(group, topic, partition, committed);
     };

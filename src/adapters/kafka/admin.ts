@@ -7,6 +7,7 @@ import { asFailure, Failure } from "../../core/failure/failure.ts";
 import { CONTROL, type KafkaClient } from "./client.ts";
 import type { BrokerLink } from "./client-link.ts";
 import { brokerFailure } from "./client-retry.ts";
+import { askedTopics, onlyWanted, type TopicsWanted } from "./session/metadata-state.ts";
 import { ERROR, errorName, kafkaError } from "./wire/errors.ts";
 import { TOPIC_RESOURCE } from "./wire/messages/describe-configs.ts";
 import { EARLIEST_TIMESTAMP, LATEST_TIMESTAMP } from "./wire/messages/list-offsets.ts";
@@ -52,16 +53,13 @@ export interface PartitionDescription {
 /** `topics` null: all of them. */
 export async function describeCluster(
   client: KafkaClient,
-  topics: readonly string[] | null,
+  topics: TopicsWanted | null,
   signal: AbortSignal,
 ): Promise<ClusterDescription> {
   await client.refresh(topics ?? [], signal);
   const link = await anyLink(client, signal);
-  const body = {
-    topics: topics === null ? null : topics.map((name) => ({ name, topicId: ZERO_UUID })),
-    allowAutoTopicCreation: false,
-  };
-  const response = await client.ask(link, "Metadata", body, signal);
+  const body = { topics: topics === null ? null : askedTopics(topics), allowAutoTopicCreation: false };
+  const response = onlyWanted(await client.ask(link, "Metadata", body, signal), topics ?? []);
   client.metadata.apply(response);
   return {
     clusterId: response.clusterId,

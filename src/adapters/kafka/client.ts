@@ -15,10 +15,16 @@ import { type Answer, BrokerLink, cancelled, type LinkSettings } from "./client-
 import { brokerFailure } from "./client-retry.ts";
 import { type Login, type SaslSettings, startLogin } from "./login/login.ts";
 import type { LoginStart } from "./session/connection.ts";
-import { type BrokerAddress, type MetadataChange, MetadataState } from "./session/metadata-state.ts";
+import {
+  askedTopics,
+  type BrokerAddress,
+  type MetadataChange,
+  MetadataState,
+  onlyWanted,
+  type TopicsWanted,
+} from "./session/metadata-state.ts";
 import { ERROR, kafkaError } from "./wire/errors.ts";
 import { API_RANGE, type ApiName, type Draft, type RequestOf } from "./wire/protocol.ts";
-import { ZERO_UUID } from "./wire/uuid.ts";
 
 export interface ClientOptions {
   readonly bootstrap: readonly BrokerAddress[];
@@ -130,8 +136,8 @@ export class KafkaClient {
    * Fetches metadata of the topics from whichever broker answers first: those known, then the bootstrap addresses.
    * Rejects with the most telling failure if none does, and with kafka.cluster_changed if it is another cluster.
    */
-  refresh(topics: readonly string[], signal: AbortSignal): Promise<MetadataChange> {
-    const key = topics.join(",");
+  refresh(topics: TopicsWanted, signal: AbortSignal): Promise<MetadataChange> {
+    const key = "matches" in topics ? `${topics.text} ${topics.also.join(",")}` : topics.join(",");
     if (this.#refreshing === null || this.#refreshing.topics !== key) {
       const done = this.#refresh(topics).finally(() => {
         if (this.#refreshing?.done === done) this.#refreshing = null;
@@ -141,7 +147,7 @@ export class KafkaClient {
     return until(this.#refreshing.done, signal, "a metadata refresh");
   }
 
-  async #refresh(topics: readonly string[]): Promise<MetadataChange> {
+  async #refresh(topics: TopicsWanted): Promise<MetadataChange> {
     let failure: Failure | null = null;
     for (const [key, address] of this.#candidates()) {
       try {
@@ -158,11 +164,8 @@ export class KafkaClient {
     throw failure ?? new Failure("internal.bug", "no bootstrap address");
   }
 
-  async #askMetadata(link: BrokerLink, topics: readonly string[]): Promise<MetadataChange | null> {
-    const body = {
-      topics: topics.map((name) => ({ name, topicId: ZERO_UUID })),
-      allowAutoTopicCreation: false,
-    };
+  async #askMetadata(link: BrokerLink, topics: TopicsWanted): Promise<MetadataChange | null> {
+    const body = { topics: askedTopics(topics), allowAutoTopicCreation: false };
     const response = await this.ask(link, "Metadata", body, this.life);
     if (response.errorCode !== 0 && kafkaError(response.errorCode).action !== "rebootstrap") {
       throw brokerFailure(response.errorCode, "Metadata", link.at);
@@ -174,7 +177,7 @@ export class KafkaClient {
         hint: `What was read so far is of cluster ${before}: positions of one mean nothing in the other`,
       });
     }
-    const change = this.metadata.apply(response);
+    const change = this.metadata.apply(onlyWanted(response, topics));
     return change.applied ? change : null;
   }
 

@@ -209,7 +209,8 @@ export class KafkaConsumer {
     const id: StreamId = { transport, cluster, topic, partition, incarnation: 0 };
     const stream = this.#streams.push({ id, attempt: 0 }) - 1;
     const { start } = this.#settings;
-    const first = found.startAt ?? (start === "latest" ? found.latest : found.earliest);
+    const first =
+      found.startAt ?? (start === "latest" && found.appeared !== true ? found.latest : found.earliest);
     const position = this.#options.position?.(found) ?? found.committed ?? first;
     return { id, stream, lane: 0, position, attempt: 0 };
   }

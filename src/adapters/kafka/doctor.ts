@@ -10,6 +10,7 @@ import { loginText } from "./login/login.ts";
 import type { BrokerAddress } from "./session/metadata-state.ts";
 import type { KafkaSourceSettings } from "./source.ts";
 import { gatherFacts, knownPartitions } from "./source-discovery.ts";
+import { SourceTopics, wantedTopics } from "./source-topics.ts";
 import { ERROR, kafkaError } from "./wire/errors.ts";
 
 /** Highest versions that name topics instead of ids, which every broker takes. */
@@ -50,7 +51,7 @@ class Examination {
       const topics = await this.#topics(client);
       await this.#positions(client, topics);
       for (const topic of topics) await this.#reading(client, topic);
-      if (this.#s.group !== null) await this.#commits(client, this.#s.group);
+      if (this.#s.group !== null) await this.#commits(client, this.#s.group, topics[0] ?? this.#s.topics[0]);
     } finally {
       this.#c.signal.removeEventListener("abort", close);
       close();
@@ -63,7 +64,7 @@ class Examination {
       const client = new KafkaClient({ ...this.#s, bootstrap: [address] }, this.#parts);
       clients.push(client);
       try {
-        await client.refresh(this.#s.topics, this.#c.signal);
+        await client.refresh(wantedTopics(this.#s), this.#c.signal);
         return { client, address, failure: null };
       } catch (e) {
         return { client, address, failure: asFailure(e) };
@@ -116,9 +117,16 @@ class Examination {
 
   /** Names of those that are there. */
   async #topics(client: KafkaClient): Promise<string[]> {
-    const { errors } = await client.refresh(this.#s.topics, this.#c.signal);
+    const { errors, topics } = await client.refresh(wantedTopics(this.#s), this.#c.signal);
     const there: string[] = [];
-    for (const topic of this.#s.topics) {
+    const { topicsPattern } = this.#s;
+    if (topicsPattern !== null && topics.size === 0) {
+      const advice = "The whole name must match, and the user needs DESCRIBE on topics to see them";
+      this.#c.report(
+        warning("kafka.topic", topicsPattern.text, "no topic matches: a start waits for one", advice),
+      );
+    }
+    for (const topic of topicsPattern === null ? this.#s.topics : [...topics].sort()) {
       const code = errors.get(topic);
       const known = client.metadata.topics.get(topic);
       if (known !== undefined && code === undefined) {
@@ -140,14 +148,20 @@ class Examination {
   async #positions(client: KafkaClient, topics: readonly string[]): Promise<void> {
     const { signal, clock } = this.#c;
     const { group } = this.#s;
-    const parts = { ...this.#parts, client, topics, phase: () => "starting" as const, troubled: () => {} };
+    const named = new SourceTopics({ topics, topicsPattern: null });
+    const parts = {
+      ...this.#parts,
+      client,
+      topics: named,
+      phase: () => "starting" as const,
+      troubled: () => {},
+    };
     const at = group === null ? topics.join(", ") : `group ${group}`;
     try {
-      const options = { ...this.#s, topics };
       const facts = await gatherFacts(
-        options,
+        this.#s,
         parts,
-        knownPartitions(options, parts),
+        knownPartitions(this.#s, parts),
         clock.monotonic() + this.#s.requestTimeoutMs,
         signal,
       );
@@ -194,9 +208,9 @@ class Examination {
     }
   }
 
-  async #commits(client: KafkaClient, group: string): Promise<void> {
+  /** `topic`: any that is there. */
+  async #commits(client: KafkaClient, group: string, topic: string | undefined): Promise<void> {
     const at = `group ${group}`;
-    const [topic] = this.#s.topics;
     try {
       const { signal } = this.#c;
       const link = await client.link(await client.coordinator(group, signal), CONTROL, signal);

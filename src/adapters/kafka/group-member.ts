@@ -27,7 +27,6 @@ import { ERROR } from "./wire/errors.ts";
 export interface MembershipOptions {
   readonly group: string;
   readonly protocol: "classic" | "consumer";
-  readonly topics: readonly string[];
   readonly assignors: readonly Assignor[];
   readonly serverAssignor: string | null;
   readonly instanceId: string | null;
@@ -76,6 +75,10 @@ export class GroupMembership implements GroupListener {
   #closed = false;
   #over: Failure | null = null;
   #joined = false;
+  #topics: { readonly names: readonly string[]; readonly facts: readonly TopicFacts[] } = {
+    names: [],
+    facts: [],
+  };
   #revocations = 0;
   readonly #ours = new Set<string>();
   readonly #giving = new Map<string, Promise<void>>();
@@ -90,12 +93,19 @@ export class GroupMembership implements GroupListener {
   }
 
   #classic(): GroupMachine {
-    return new ClassicGroupMember({ ...this.#o, pauses: new Backoff(this.#p.chance) }, this);
+    return new ClassicGroupMember(
+      { ...this.#o, topics: this.#topics.names, pauses: new Backoff(this.#p.chance) },
+      this,
+    );
   }
 
   #consumer(): GroupMachine {
     const memberId = uuid(() => this.#p.chance.next());
-    return new ConsumerGroupMember({ ...this.#o, memberId, pauses: new Backoff(this.#p.chance) }, this);
+    const topics = this.#topics.names;
+    return new ConsumerGroupMember(
+      { ...this.#o, topics, memberId, pauses: new Backoff(this.#p.chance) },
+      this,
+    );
   }
 
   start(): void {
@@ -121,8 +131,15 @@ export class GroupMembership implements GroupListener {
     return this.#machine.membership?.epoch ?? null;
   }
 
-  topics(topics: readonly TopicFacts[]): void {
-    this.#feed((now) => this.#machine.topics(topics, now));
+  /** `names`: those that we subscribe to. `facts`: of them, and of those that are `watched`. */
+  topics(names: readonly string[], facts: readonly TopicFacts[]): void {
+    this.#topics = { names, facts };
+    this.#feed((now) => this.#machine.topics(names, facts, now));
+  }
+
+  /** Topics of other members that we watch, since we lead. */
+  get watched(): readonly string[] {
+    return this.#machine.watched;
   }
 
   /** Who we are, for a commit: waits while the group forms anew. */
@@ -201,8 +218,10 @@ export class GroupMembership implements GroupListener {
   #fallBack(failure: Failure): void {
     this.told(`the brokers have no KIP-848 groups, so this is a classic one: ${failure.message}`);
     this.#machine = this.#classic();
-    this.#feed((now) => this.#machine.start(now));
-    this.wantMetadata();
+    this.#feed((now) => {
+      this.#machine.topics(this.#topics.names, this.#topics.facts, now);
+      this.#machine.start(now);
+    });
   }
 
   async #send(

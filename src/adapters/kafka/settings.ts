@@ -4,6 +4,7 @@ import { ASSIGNORS } from "./assignors/table.ts";
 import { saslSettings, tlsSettings } from "./security-settings.ts";
 import type { KafkaSourceSettings } from "./source.ts";
 import type { KafkaSourceOptions } from "./spec.ts";
+import { TopicPattern } from "./topic-pattern.ts";
 
 /** Longest for one dial, and for its first answer; at least two are tried within the connect time-out. */
 const DIAL_TIMEOUT_MS = 10_000;
@@ -12,7 +13,8 @@ const DIAL_TIMEOUT_MS = 10_000;
 export function kafkaSettings(o: Resolved<KafkaSourceOptions>, version: string): KafkaSourceSettings {
   return {
     bootstrap: o.bootstrap,
-    topics: o.topics,
+    topics: o.topics ?? [],
+    topicsPattern: o.topics_pattern === undefined ? null : new TopicPattern(o.topics_pattern),
     partitions: new Map(Object.entries(o.partitions ?? {})),
     group: o.group ?? null,
     start: o.start,

@@ -19,12 +19,12 @@ import {
   listOffsets,
   type OffsetParts,
 } from "./source-offsets.ts";
+import type { TopicOptions } from "./source-topics.ts";
 import { kafkaError } from "./wire/errors.ts";
 import { ZERO_UUID } from "./wire/uuid.ts";
 
-export interface DiscoveryOptions {
+export interface DiscoveryOptions extends TopicOptions {
   readonly bootstrap: readonly BrokerAddress[];
-  readonly topics: readonly string[];
   /** Explicit partitions by topic; topics that are missing are read whole. */
   readonly partitions: ReadonlyMap<string, readonly number[]>;
   readonly group: string | null;
@@ -51,7 +51,7 @@ export async function firstContact(
     const timer = clock.after(Math.max(0, deadline - clock.monotonic()), stop);
     try {
       if (signal.aborted) throw cancelled("the first contact");
-      return await client.refresh(options.topics, attempt.signal);
+      return await client.refresh(parts.topics.wanted(), attempt.signal);
     } catch (e) {
       const failure = asFailure(e);
       if (signal.aborted) throw failure;
@@ -95,7 +95,7 @@ export function refuseTopics(errors: ReadonlyMap<string, number>): void {
   }
 }
 
-/** Waits until all topics, and all partitions that are named, are known. */
+/** Waits until all topics, and all partitions that are named, are known. A pattern names none: it may match later. */
 export async function awaitTopics(
   options: DiscoveryOptions,
   parts: OffsetParts,
@@ -116,7 +116,7 @@ export async function awaitTopics(
       throw cancelled("the wait for topics");
     });
     try {
-      errors = (await client.refresh(options.topics, signal)).errors;
+      errors = (await client.refresh(parts.topics.wanted(), signal)).errors;
     } catch (e) {
       const f = asFailure(e);
       if (!isWorthAnotherTry(f, parts.phase())) throw f;
@@ -149,7 +149,7 @@ function missing(options: DiscoveryOptions, parts: OffsetParts): Failure | null 
 /** Partitions of the configuration that metadata knows. */
 export function knownPartitions(options: DiscoveryOptions, parts: OffsetParts): GroupPartition[] {
   const out: GroupPartition[] = [];
-  for (const topic of options.topics) {
+  for (const topic of parts.topics.names) {
     const state = parts.client.metadata.topics.get(topic);
     if (state === undefined) continue;
     const chosen = options.partitions.get(topic);
@@ -211,6 +211,7 @@ export async function gatherFacts(
         latest: last,
         // -1: no record is that young, so begin at the end.
         ...(young === null ? {} : { startAt: at < 0n ? last : at }),
+        ...(parts.topics.appeared({ topic, partition }) ? { appeared: true } : {}),
       },
     });
   }

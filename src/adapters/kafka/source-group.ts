@@ -30,7 +30,6 @@ export interface GroupSideParts extends MembershipParts {
   readonly reader: PartitionReader;
   readonly troubles: Troubles;
   readonly observer?: Observer;
-  readonly topics: readonly string[];
   /** Soon: partitions that are ours and not begun are begun. */
   readonly wantMetadata: () => void;
   /** Resolves when nothing is being begun. */
@@ -45,10 +44,11 @@ export class GroupSide {
   readonly #membership: GroupMembership;
   /** The next begin is made under a membership that was confirmed since its epoch was refused. */
   #vouched = false;
+  #isStarted = false;
 
   constructor(group: string, options: SharingOptions, parts: GroupSideParts) {
     this.#p = parts;
-    this.#membership = new GroupMembership({ ...options, group, topics: parts.topics }, parts, {
+    this.#membership = new GroupMembership({ ...options, group }, parts, {
       assigned: () => parts.wantMetadata(),
       revoked: (partitions) => this.#giveUp(partitions, "leaving", (streams) => parts.host.release(streams)),
       lost: (partitions) => this.#giveUp(partitions, "lost", (streams) => parts.host.abandon(streams)),
@@ -62,8 +62,20 @@ export class GroupSide {
     });
   }
 
+  /** Joins; once. */
   start(): void {
+    if (this.#isStarted) return;
+    this.#isStarted = true;
     this.#membership.start();
+  }
+
+  get isStarted(): boolean {
+    return this.#isStarted;
+  }
+
+  /** Topics of other members, which we watch because we lead. */
+  get watched(): readonly string[] {
+    return this.#membership.watched;
   }
 
   close(): Promise<void> {
@@ -78,8 +90,9 @@ export class GroupSide {
     return this.#membership.confirmation();
   }
 
-  topics(topics: readonly TopicFacts[]): void {
-    this.#membership.topics(topics);
+  /** `names`: ours to read. `facts`: of them, and of those that we watch. */
+  topics(names: readonly string[], facts: readonly TopicFacts[]): void {
+    this.#membership.topics(names, facts);
   }
 
   /** Those that are ours to begin now. */

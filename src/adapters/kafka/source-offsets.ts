@@ -8,6 +8,7 @@ import { type Clock, sleep } from "../../core/time/clock.ts";
 import { CONTROL, type KafkaClient } from "./client.ts";
 import { cancelled } from "./client-link.ts";
 import { Backoff, brokerFailure, isWorthAnotherTry, type Phase } from "./client-retry.ts";
+import type { SourceTopics } from "./source-topics.ts";
 import { ERROR, kafkaError } from "./wire/errors.ts";
 import type { OffsetFetchResponse } from "./wire/messages/offset-fetch.ts";
 import { type Draft, type RequestOf, TOPIC_ID_VERSION } from "./wire/protocol.ts";
@@ -23,7 +24,7 @@ export interface OffsetParts {
   readonly clock: Clock;
   readonly chance: Chance;
   /** All topics of the source, for metadata. */
-  readonly topics: readonly string[];
+  readonly topics: SourceTopics;
   readonly phase: () => Phase;
   /** Told of each failure that is tried again. */
   readonly troubled: (failure: Failure) => void;
@@ -65,7 +66,7 @@ async function askUntilAnswered<T>(
       throw cancelled("waiting for an answer");
     });
     try {
-      await parts.client.refresh(parts.topics, signal);
+      await parts.client.refresh(parts.topics.wanted(), signal);
     } catch (e) {
       retryOrThrow(asFailure(e), parts);
     }

@@ -24,6 +24,7 @@ import { type CommittedOffset, type GroupPartition, keyOf, type OffsetParts } fr
 import { Partition } from "./source-partition.ts";
 import { leaderless, leaderOf, recreated } from "./source-policy.ts";
 import { PartitionReader, type ReaderOptions } from "./source-reader.ts";
+import { SourceTopics } from "./source-topics.ts";
 import { Troubles } from "./source-trouble.ts";
 import { ZERO_UUID } from "./wire/uuid.ts";
 
@@ -42,6 +43,7 @@ export class KafkaSource implements Source {
   readonly #p: ClientParts;
   readonly #client: KafkaClient;
   readonly #committer: GroupCommitter | null;
+  readonly #topics: SourceTopics;
   readonly #begun = new Set<string>();
   readonly #tasks = new Set<Promise<void>>();
   #running: {
@@ -66,6 +68,7 @@ export class KafkaSource implements Source {
     this.#p = parts;
     this.#login = settings;
     this.#client = new KafkaClient(settings, parts);
+    this.#topics = new SourceTopics(settings);
     this.#committer =
       settings.group === null ? null : new GroupCommitter(this.#commitParts(), settings.group);
   }
@@ -105,7 +108,7 @@ export class KafkaSource implements Source {
   }
 
   #groupSide(host: SourceHost, reader: PartitionReader, troubles: Troubles): GroupSide | null {
-    const { group, sharing, topics } = this.#s;
+    const { group, sharing } = this.#s;
     if (group === null || sharing === null) return null;
     return new GroupSide(group, sharing, {
       ...this.#p,
@@ -113,7 +116,6 @@ export class KafkaSource implements Source {
       host,
       reader,
       troubles,
-      topics,
       wantMetadata: () => this.#wantMetadata(),
       settled: () => this.#digesting,
       forget: (name) => this.#begun.delete(name),
@@ -187,19 +189,37 @@ export class KafkaSource implements Source {
     const parts = this.#offsetParts(troubles);
     const first = await firstContact(this.#s, parts, signal);
     await awaitTopics(this.#s, parts, first, signal);
+    this.#topics.found(first, this.#client.metadata, this.#p.clock.monotonic());
+    this.#topics.settled(this.#client.metadata);
     const { group } = this.#now;
-    group?.topics(this.#topicFacts());
-    group?.start();
+    this.#tellGroup();
     await this.#beginNew(this.#p.clock.monotonic() + this.#s.connectTimeoutMs);
-    if (group === null && this.#begun.size === 0) throw unreachable(this.#s, troubles.last);
+    const isNoneBegun = this.#begun.size === 0 && !this.#topics.isWaiting;
+    if (group === null && isNoneBegun) throw unreachable(this.#s, troubles.last);
     this.#phase = "running";
     troubles.clear("start");
+    this.#tellTopics();
     this.#now.reader.follow();
     await this.#keepMetadata(signal);
   }
 
-  #topicFacts(): TopicFacts[] {
-    return this.#s.topics.flatMap((name) => {
+  /** Which topics there are for it, and for the members that it leads. It joins once there is one. */
+  #tellGroup(): void {
+    const { group } = this.#now;
+    if (group === null || (this.#topics.isWaiting && !group.isStarted)) return;
+    group.topics(this.#topics.names, this.#topicFacts([...this.#topics.names, ...group.watched]));
+    group.start();
+  }
+
+  #tellTopics(): void {
+    const { troubles } = this.#now;
+    const { trouble } = this.#topics;
+    if (trouble === null) troubles.clear("topics");
+    else troubles.report("topics", trouble);
+  }
+
+  #topicFacts(names: readonly string[]): TopicFacts[] {
+    return [...new Set(names)].flatMap((name) => {
       const topic = this.#client.metadata.topics.get(name);
       return topic === undefined ? [] : [{ name, id: topic.topicId, partitions: topic.partitions.size }];
     });
@@ -210,7 +230,7 @@ export class KafkaSource implements Source {
     const { troubles } = this.#now;
     const backoff = new Backoff(this.#p.chance);
     while (!signal.aborted) {
-      if (!this.#metadataWanted) await this.#idle(this.#s.metadataRefreshMs);
+      if (!this.#metadataWanted) await this.#idle(this.#topics.pauseMs(this.#s.metadataRefreshMs));
       this.#metadataWanted = false;
       let pause = METADATA_PAUSE_MS;
       try {
@@ -245,15 +265,38 @@ export class KafkaSource implements Source {
 
   #syncMetadata(): Promise<void> {
     const mine = this.#digesting.then(async () => {
-      const { errors } = await this.#client.refresh(this.#s.topics, this.#client.life);
-      await this.#digest(errors);
+      const wanted = this.#topics.wanted(this.#now.group?.watched);
+      const change = await this.#client.refresh(wanted, this.#client.life);
+      const gone = this.#topics.found(change, this.#client.metadata, this.#p.clock.monotonic());
+      await this.#leaveTopics(gone);
+      await this.#digest(change.errors);
     });
     this.#digesting = mine.catch(() => {});
     return mine;
   }
 
-  async #digest(errors: ReadonlyMap<string, number>): Promise<void> {
+  /** Deleted, or not ours to see any more. Should one come back with its records, it goes on where it was. */
+  async #leaveTopics(gone: readonly string[]): Promise<void> {
+    const { host, reader, troubles, group } = this.#now;
+    // A group takes its partitions away from whoever has them.
+    if (gone.length === 0 || group !== null) return;
+    const left = reader.living().filter((p) => gone.includes(p.topic));
+    for (const p of left) reader.leave(p.topic, p.partition, "leaving");
+    await host.release(
+      left.map((p) => p.stream),
+      "its topic is not there any more",
+    );
+    for (const p of left) {
+      reader.drop(p.stream);
+      this.#begun.delete(p.name);
+    }
+    for (const topic of gone) troubles.clear(`topic ${topic}`);
+  }
+
+  async #digest(all: ReadonlyMap<string, number>): Promise<void> {
     const { host, reader, troubles } = this.#now;
+    // Of what only others of the group read nothing is to be said here.
+    const errors = new Map([...all].filter(([topic]) => this.#topics.names.includes(topic)));
     refuseTopics(errors);
     for (const [topic, code] of errors) {
       troubles.report(`topic ${topic}`, brokerFailure(code, `Metadata of topic ${topic}`, topic));
@@ -268,7 +311,8 @@ export class KafkaSource implements Source {
       await host.gone(p.stream);
       this.#begun.delete(p.name);
     }
-    this.#now.group?.topics(this.#topicFacts());
+    this.#tellGroup();
+    this.#tellTopics();
     // One pass: what has no leader now is asked for again with the next metadata.
     if (!reader.stopped.aborted) await this.#beginNew(this.#p.clock.monotonic());
     reader.follow();
@@ -281,8 +325,9 @@ export class KafkaSource implements Source {
     const known = knownPartitions(this.#s, parts);
     const mine = group?.mine(known) ?? known;
     const open = mine.filter((p) => !this.#begun.has(keyOf(p.topic, p.partition)));
-    // Before the group has told what is ours, something may be.
-    this.#unbegun = group?.joined === false ? Math.max(1, open.length) : open.length;
+    // Before the group has told what is ours, or a topic is there, something may be.
+    const isOpen = group?.joined === false || this.#topics.isWaiting;
+    this.#unbegun = isOpen ? Math.max(1, open.length) : open.length;
     this.#tellAwaited();
     if (open.length === 0) return;
     const facts = await gatherFacts(this.#s, parts, open, deadline, this.#client.life);
@@ -364,7 +409,7 @@ export class KafkaSource implements Source {
     return {
       ...this.#p,
       client: this.#client,
-      topics: this.#s.topics,
+      topics: this.#topics,
       phase: () => this.#phase,
       troubled: (f) => troubles.report(this.#phase === "starting" ? "start" : "metadata", f),
     };

@@ -3,12 +3,15 @@ import * as z from "zod";
 import { byteSize, durationMs, formatBytes, hostPort, MIB } from "../../core/config/option-types.ts";
 import { ASSIGNOR_NAMES } from "./assignors/table.ts";
 import { kafkaSasl, kafkaTls } from "./security-spec.ts";
+import { PatternError, TopicPattern } from "./topic-pattern.ts";
 
 /** Kafka's own rule for topic names; `.` and `..` are not allowed either. */
 const TOPIC = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}$/;
 const topicName = () =>
   z.string().regex(TOPIC).meta({ allowed: "a topic name: 1 to 249 of A-Z, a-z, 0-9, '.', '_' and '-'" });
 
+const PATTERN_ALLOWED =
+  "characters, ., classes such as [a-z0-9] and \\d, groups ( ), |, ?, *, + and {2,5}; no references and no looking around, so that matching takes linear time";
 const PARTITIONS_ALLOWED = "a list of partition numbers for each topic, each number once";
 
 const start = z
@@ -63,6 +66,35 @@ function groupIssues(o: GroupOptions) {
   return issues;
 }
 
+interface TopicsOptions {
+  readonly topics?: readonly string[] | undefined;
+  readonly topics_pattern?: string | undefined;
+}
+
+function topicIssues({ topics, topics_pattern }: TopicsOptions) {
+  const issue = (key: keyof TopicsOptions, code: string, message: string, allowed: string) => ({
+    path: [key],
+    message,
+    params: { code, allowed },
+  });
+  const both = "one of `topics` and `topics_pattern`";
+  if (topics !== undefined && topics_pattern !== undefined)
+    return [issue("topics_pattern", "config.conflict", "topics are named as well", both)];
+  if (topics === undefined && topics_pattern === undefined)
+    return [issue("topics", "config.missing", "nothing says what to read", both)];
+  if (topics !== undefined && new Set(topics).size < topics.length)
+    return [issue("topics", "config.conflict", "a topic is named twice", "each topic once")];
+  if (topics_pattern === undefined) return [];
+  try {
+    new TopicPattern(topics_pattern);
+    return [];
+  } catch (e) {
+    if (!(e instanceof PatternError)) throw e;
+    const message = `at character ${e.at + 1} of ${topics_pattern}: ${e.message}`;
+    return [issue("topics_pattern", "config.range", message, PATTERN_ALLOWED)];
+  }
+}
+
 export const kafkaSourceSpec = z
   .strictObject({
     bootstrap: z
@@ -73,8 +105,23 @@ export const kafkaSourceSpec = z
     topics: z
       .array(topicName())
       .min(1)
-      .describe("Topics to read, all their partitions unless `partitions` names some.")
-      .meta({ examples: [["orders"]] }),
+      .optional()
+      .describe(
+        "Topics to read, all their partitions unless `partitions` names some. This or `topics_pattern`.",
+      )
+      .meta({ first: true, examples: [["orders"]] }),
+    topics_pattern: z
+      .string()
+      .min(1)
+      .optional()
+      .describe(
+        "In place of `topics`: a regular expression that the whole name of a topic must match. Topics that come later are read from their first record, whatever `start` says; internal ones (`__...`) never.",
+      )
+      .meta({
+        instead: true,
+        allowed: PATTERN_ALLOWED,
+        examples: ["orders\\..*"],
+      }),
     partitions: z
       .record(topicName(), z.array(z.int().min(0).max(1_000_000)).min(1))
       .optional()
@@ -254,7 +301,7 @@ export const kafkaSourceSpec = z
   .superRefine((o, ctx) => {
     for (const [topic, partitions] of Object.entries(o.partitions ?? {})) {
       const repeated = new Set(partitions).size < partitions.length;
-      if (o.topics.includes(topic) && !repeated) continue;
+      if (o.topics?.includes(topic) === true && !repeated) continue;
       ctx.addIssue({
         code: "custom",
         path: ["partitions", topic],
@@ -275,14 +322,7 @@ export const kafkaSourceSpec = z
       });
     }
     for (const issue of groupIssues(o)) ctx.addIssue({ code: "custom", ...issue });
-    if (new Set(o.topics).size < o.topics.length) {
-      ctx.addIssue({
-        code: "custom",
-        path: ["topics"],
-        message: "a topic is named twice",
-        params: { code: "config.conflict", allowed: "each topic once" },
-      });
-    }
+    for (const issue of topicIssues(o)) ctx.addIssue({ code: "custom", ...issue });
   });
 
 export type KafkaSourceOptions = z.output<typeof kafkaSourceSpec>;

@@ -7,7 +7,7 @@ import { open } from "./schema-walk.ts";
 type Json = Record<string, unknown>;
 
 /** Facts of ours that are no words of JSON Schema; strict validators refuse unknown ones. */
-const OWN_WORDS = ["unit", "why", "allowed", "secret"] as const;
+const OWN_WORDS = ["unit", "why", "allowed", "secret", "instead", "first"] as const;
 
 export function configJsonSchema(adapters: readonly AdapterSpec[]): Json {
   const of = (kind: AdapterSpec["kind"]): Json[] =>

@@ -17,7 +17,6 @@ export const LATER_SECTIONS: ReadonlyMap<string, string> = new Map([
 
 /** Options of sections that exist, by path without indexes. */
 export const LATER_OPTIONS: ReadonlyMap<string, string> = new Map([
-  ["source.topics_pattern", "patterns need topic discovery, which a later version has; name the topics"],
   ["observability.otlp", "telemetry by OTLP is not in this version; /metrics is"],
 ]);
 

@@ -13,6 +13,7 @@
  *   examples  list; the first is shown in the reference page
  *   why       reason of the default
  *   instead   true for an option that stands in place of others, so that a starter file never sets both
+ *   first     true for the one of such options that a starter file sets
  *   allowed   what may be written, for messages, where the schema alone cannot say it
  * An option without a default is required unless it is `.optional()`. Defaults are given as output values
  * (bytes, ms), and key names are snake_case.

@@ -16,6 +16,8 @@ export interface OptionMeta {
   readonly secret?: boolean;
   /** Stands in place of other options: the starter file must not set it beside them. */
   readonly instead?: boolean;
+  /** One of several options of which one is needed, and the one that the starter file sets. */
+  readonly first?: boolean;
 }
 
 export interface OptionDoc {

@@ -44,7 +44,7 @@ function markOf(d: OptionDoc, outer = "# "): string {
 
 function option(d: OptionDoc): string {
   const line = `${tomlKey(d.key)} = ${exampleOf(d)}`;
-  return `${comment(d.meta.description ?? "")}${d.required ? line : `${markOf(d)}${line}`}\n`;
+  return `${comment(d.meta.description ?? "")}${d.required || d.meta.first === true ? line : `${markOf(d)}${line}`}\n`;
 }
 
 function comment(text: string): string {

@@ -93,11 +93,11 @@ export class Handover {
   }
 
   /** The source does not deliver them any more; what it delivered lands and is acknowledged, then they are forgotten. */
-  async release(streams: readonly number[]): Promise<void> {
+  async release(streams: readonly number[], why = "another member of the group gets it"): Promise<void> {
     const lanes = [...new Set(streams.map((s) => this.#p.table.get(s).lane))];
     await Promise.all(lanes.map((lane) => this.#land(lane)));
     await this.#p.acks.flush();
-    this.#forget(streams, "another member of the group gets it");
+    this.#forget(streams, why);
   }
 
   async #land(lane: number): Promise<void> {

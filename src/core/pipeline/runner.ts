@@ -220,8 +220,8 @@ export class Runner implements SourceHost, CommitListener {
     this.#p.observer.emit({ e: "stream.ended", topic, partition, why: "its topic was deleted" });
   }
 
-  release(streams: readonly number[]): Promise<void> {
-    return this.#handover.release(streams).finally(() => this.#checkCaughtUp());
+  release(streams: readonly number[], why?: string): Promise<void> {
+    return this.#handover.release(streams, why).finally(() => this.#checkCaughtUp());
   }
 
   abandon(streams: readonly number[]): Promise<void> {

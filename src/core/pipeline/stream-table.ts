@@ -266,6 +266,7 @@ export class StreamTable {
   }
 
   #start(found: FoundStream): "earliest" | "latest" | bigint {
+    if (this.#rules.start === "latest" && found.appeared === true) return "earliest";
     if (this.#rules.start !== "timestamp") return this.#rules.start;
     return found.startAt ?? found.latest;
   }

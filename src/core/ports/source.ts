@@ -20,6 +20,8 @@ export interface FoundStream {
   readonly latest: bigint;
   /** Position that a start by timestamp resolved to; absent otherwise. */
   readonly startAt?: bigint;
+  /** It came while the source ran: all that it holds was written since, so a start at the end would leave it out. */
+  readonly appeared?: boolean;
 }
 
 export interface StreamStart {
@@ -66,9 +68,9 @@ export interface SourceHost {
   gone(stream: number): Promise<void>;
   /**
    * They go to another member, and nothing of them is delivered any more. Resolves when what was delivered is durable
-   * and acknowledged. Streams that stay are not held up.
+   * and acknowledged. Streams that stay are not held up. `why`, for people: it is told in place of "another member".
    */
-  release(streams: readonly number[]): Promise<void>;
+  release(streams: readonly number[], why?: string): Promise<void>;
   /** They are another member's already. Resolves when nothing of them can be written here any more. */
   abandon(streams: readonly number[]): Promise<void>;
   /** Records at the source that nobody can read any more (retention, truncation) and whose loss the policy accepts. */

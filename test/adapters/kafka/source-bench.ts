@@ -101,7 +101,7 @@ export class SourceBench implements SourceHost {
     const net = memoryNet(this.cluster, { clock: this.clock, chance, ...options.net });
     const spec = kafkaSourceSpec.parse({
       bootstrap: this.cluster.bootstrap,
-      topics: ["orders"],
+      ...(options.source?.topics_pattern === undefined ? { topics: ["orders"] } : {}),
       ...options.source,
     });
     // Secrets are given as literals in these tests, which the spec has made `Secret`s already.
@@ -215,7 +215,7 @@ export class SourceBench implements SourceHost {
       const incarnation = this.streams.filter(
         (s) => s.found.topic === f.topic && s.found.partition === f.partition,
       );
-      const fallback = this.#begin === "earliest" ? f.earliest : f.latest;
+      const fallback = this.#begin === "earliest" || f.appeared === true ? f.earliest : f.latest;
       const stale = incarnation.length > 0 && f.committed !== null;
       const position = (stale ? null : f.committed) ?? f.startAt ?? fallback;
       const id = {

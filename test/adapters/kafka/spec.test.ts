@@ -88,6 +88,10 @@ describe("[source] type = kafka", () => {
       [{ topics: [".."] }, "topics.0"],
       [{ topics: ["a/b"] }, "topics.0"],
       [{ topics: ["orders", "orders"] }, "topics"],
+      [{ topics: undefined }, "topics"],
+      [{ topics_pattern: "o.*" }, "topics_pattern"],
+      [{ topics: undefined, topics_pattern: "o(" }, "topics_pattern"],
+      [{ topics: undefined, topics_pattern: "o.*", partitions: { orders: [0] } }, "partitions.orders"],
       [{ partitions: { clicks: [0] } }, "partitions.clicks"],
       [{ partitions: { orders: [0, 0] } }, "partitions.orders"],
       [{ partitions: { orders: [-1] } }, "partitions.orders.0"],
@@ -105,6 +109,13 @@ describe("[source] type = kafka", () => {
     for (const [more, path] of cases)
       expect([JSON.stringify(more), ...problems(more)]).toEqual([JSON.stringify(more), path]);
     expect(kafkaSourceSpec.safeParse({ ...LEAST, bootstrp: [] }).success).toBe(false);
+  });
+
+  test("a pattern that can't be used is told with the place in it", () => {
+    const result = kafkaSourceSpec.safeParse({ bootstrap: ["a:1"], topics_pattern: "orders(\\.eu|" });
+    expect(result.error?.issues.map((i) => i.message)).toEqual([
+      "at character 7 of orders(\\.eu|: the group has no end",
+    ]);
   });
 
   test("a password never shows when settings of the file are printed", () => {

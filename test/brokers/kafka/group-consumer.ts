@@ -12,6 +12,8 @@ import type {
 import type { Draft } from "../../../src/adapters/kafka/wire/protocol.ts";
 import type { Clock, Timer } from "../../../src/core/time/clock.ts";
 
+const INVALID_REQUEST = 42;
+
 interface Member {
   readonly id: string;
   readonly instanceId: string | null;
@@ -56,6 +58,9 @@ export class ConsumerGroup {
 
   heartbeat(r: ConsumerGroupHeartbeatRequest): Answer {
     if (r.memberEpoch < 0) return this.#leave(r);
+    // As real brokers do: a join says what it wants to read.
+    if (r.memberEpoch === 0 && (r.subscribedTopicNames ?? []).length === 0)
+      return { errorCode: INVALID_REQUEST };
     const member = r.memberEpoch === 0 ? this.#enter(r) : this.#members.get(r.memberId);
     if (member === undefined) return { errorCode: ERROR.UNKNOWN_MEMBER_ID };
     if (typeof member === "number") return { errorCode: member };

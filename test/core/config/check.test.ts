@@ -301,7 +301,6 @@ describe("one fault, one problem", () => {
 });
 
 test.each([
-  ["topics_pattern", after('type = "kafka"', 'topics_pattern = "o.*"'), "source.topics_pattern"],
   ["otlp", `${GOOD}[observability]\notlp = { endpoint = "http://c:4317" }\n`, "observability.otlp"],
 ])("the option %s of the design is refused with the reason, not as a slip", (_, text, path) => {
   const problem = only(text);

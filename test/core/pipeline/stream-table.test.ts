@@ -52,6 +52,12 @@ describe("beginning", () => {
     expect(begun.map((b) => b.start.position)).toEqual([40n, 100n]);
   });
 
+  test("a start at the end leaves out nothing of a partition that came while the source ran", async () => {
+    const t = table({ start: "latest" });
+    const begun = await t.begin([found(0), found(1, { appeared: true, earliest: 3n })]);
+    expect(begun.map((b) => b.start.position)).toEqual([100n, 3n]);
+  });
+
   test("where the configured start decided, the origin is durable before anybody may read", async () => {
     const begun = await table({ start: "latest" }).begin([found(0), found(1, { committed: 0n })]);
     expect(journal).toEqual(["topic kafka/c/t id-1 0", "claim 2", "origin 100", "origin 0"]);

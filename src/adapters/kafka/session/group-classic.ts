@@ -34,6 +34,7 @@ import type {
   Membership,
   TopicFacts,
 } from "./group-machine.ts";
+import { GroupTopics } from "./group-topics.ts";
 
 export interface Pauses {
   next(): number;
@@ -43,6 +44,7 @@ export interface Pauses {
 export interface ClassicOptions {
   readonly group: string;
   readonly instanceId: string | null;
+  /** Those of the first join, unless others are told before. */
   readonly topics: readonly string[];
   /** In the order of preference; all cooperative, or none is used as one. */
   readonly assignors: readonly Assignor[];
@@ -84,13 +86,12 @@ export class ClassicGroupMember implements GroupMachine {
   #heartbeat: number | null = null;
   /** Why the next join happens, for the broker's log. */
   #reason = "the member starts";
-  /** While we lead: partitions of each subscribed topic at the last assignment. */
-  #counted: ReadonlyMap<string, number> | null = null;
-  #known: ReadonlyMap<string, number> = new Map();
+  readonly #topics: GroupTopics;
 
   constructor(options: ClassicOptions, listener: GroupListener) {
     this.#o = options;
     this.#l = listener;
+    this.#topics = new GroupTopics(options.topics);
     this.#cooperative = options.assignors.every((a) => a.cooperative);
   }
 
@@ -138,18 +139,19 @@ export class ClassicGroupMember implements GroupMachine {
     return { api: "LeaveGroup", body: { groupId: this.#o.group, memberId: member, members } };
   }
 
-  topics(topics: readonly TopicFacts[], now: number): void {
-    this.#known = new Map(topics.map((t) => [t.name, t.partitions]));
+  topics(names: readonly string[], facts: readonly TopicFacts[], now: number): void {
+    this.#topics.know(names, facts);
     this.#compare(now);
   }
 
-  /** Whoever leads sees to it that partitions that came since the last assignment are assigned. */
+  get watched(): readonly string[] {
+    return this.#topics.watched;
+  }
+
   #compare(now: number): void {
-    if (this.#counted === null || this.#state.at !== "stable") return;
-    for (const [topic, n] of this.#known) {
-      const before = this.#counted.get(topic) ?? 0;
-      if (before !== n) return this.#rejoin(`topic ${topic} has ${n} partitions, and had ${before}`, now);
-    }
+    if (this.#state.at !== "stable") return;
+    const change = this.#topics.change();
+    if (change !== null) this.#rejoin(change, now);
   }
 
   answered(id: number, answer: GroupAnswer, now: number): void {
@@ -182,6 +184,7 @@ export class ClassicGroupMember implements GroupMachine {
     if (!this.#cooperative && this.#owned.size > 0) return this.#release([...this.#owned.values()], now);
     const { group, instanceId, sessionTimeoutMs, rebalanceTimeoutMs, assignors } = this.#o;
     this.#heartbeat = null;
+    const topics = [...this.#topics.subscribe()].sort(byText);
     const ask = this.#ask(
       "JoinGroup",
       {
@@ -191,7 +194,7 @@ export class ClassicGroupMember implements GroupMachine {
         memberId: this.#memberId,
         groupInstanceId: instanceId,
         protocolType: "consumer",
-        protocols: assignors.map((a) => ({ name: a.name, metadata: this.#subscription(a) })),
+        protocols: assignors.map((a) => ({ name: a.name, metadata: this.#subscription(a, topics) })),
         reason: this.#reason.slice(0, 255),
       },
       rebalanceTimeoutMs + JOIN_SLACK_MS,
@@ -202,10 +205,10 @@ export class ClassicGroupMember implements GroupMachine {
   /** What an eager member had last: it owns nothing by the time it joins. */
   #last: readonly AssignedPartition[] = [];
 
-  #subscription(a: Assignor): Uint8Array {
+  #subscription(a: Assignor, topics: readonly string[]): Uint8Array {
     const owned = [...this.#owned.values()];
     return encodeSubscription({
-      topics: [...this.#o.topics].sort(byText),
+      topics,
       userData: a.userData?.(this.#cooperative ? owned : this.#last, this.#ownedIn) ?? null,
       ownedPartitions: byTopic(owned),
       generationId: this.#ownedIn,
@@ -224,15 +227,14 @@ export class ClassicGroupMember implements GroupMachine {
     }
     this.#memberId = r.memberId;
     this.#generation = r.generationId;
-    this.#counted = null;
+    this.#topics.follow();
     if (r.leader !== r.memberId) return this.#sync(r, []);
+    const topics = new Set(r.members.flatMap((m) => this.#read(m.metadata)?.topics ?? []));
     if (version >= 9 && r.skipAssignment) {
-      // What stands was made for the topics as they were: from now on changes are ours to see (KIP-814).
-      this.#counted = new Map(this.#known);
+      this.#topics.leadAgain([...topics]);
       return this.#sync(r, []);
     }
     this.#state = { at: "counting", joined: r };
-    const topics = new Set(r.members.flatMap((m) => this.#read(m.metadata)?.topics ?? []));
     this.#l.count([...topics].sort(byText));
   }
 
@@ -260,7 +262,7 @@ export class ClassicGroupMember implements GroupMachine {
       instanceId: m.groupInstanceId,
       subscription: this.#read(m.metadata) ?? nothing,
     }));
-    this.#counted = partitions;
+    this.#topics.lead(partitions);
     const assignment = assignor.assign(partitions, members);
     const text = [...assignment].map(([id, list]) => `${id}: ${list.length}`).join(", ");
     this.#l.told(`generation ${joined.generationId} assigned by us (${joined.protocolName}): ${text}`);
@@ -331,7 +333,7 @@ export class ClassicGroupMember implements GroupMachine {
   #given(bytes: Uint8Array): Map<string, AssignedPartition> {
     const given = new Map<string, AssignedPartition>();
     for (const { topic, partitions } of decodeAssignment(bytes).assignedPartitions) {
-      if (!this.#o.topics.includes(topic)) throw new Failure("bytes.invalid", `it has topic ${topic}`);
+      if (!this.#topics.isSubscribed(topic)) throw new Failure("bytes.invalid", `it has topic ${topic}`);
       for (const partition of partitions) given.set(`${topic}/${partition}`, { topic, partition });
     }
     return given;
@@ -411,7 +413,7 @@ export class ClassicGroupMember implements GroupMachine {
     this.#owned.clear();
     this.#ownedIn = -1;
     this.#generation = -1;
-    this.#counted = null;
+    this.#topics.follow();
     this.#reason = why;
     this.#l.told(`${gone.length} partitions are lost: ${why}`);
     if (gone.length > 0) this.#l.lost(gone);

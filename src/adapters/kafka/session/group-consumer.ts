@@ -30,6 +30,7 @@ export interface ConsumerOptions {
   /** A random UUID of this process. */
   readonly memberId: string;
   readonly instanceId: string | null;
+  /** Those of the first join, unless others are told before. */
   readonly topics: readonly string[];
   readonly rackId: string | null;
   readonly serverAssignor: string | null;
@@ -63,9 +64,13 @@ export class ConsumerGroupMember implements GroupMachine {
   #revoking = new Map<string, Held>();
   #target: readonly TopicIdPartitions[] = [];
   #names: ReadonlyMap<string, string> = new Map();
+  #topics: readonly string[];
+  /** What we subscribe to has changed since the broker was told. */
+  #resubscribed = false;
 
   constructor(options: ConsumerOptions, listener: GroupListener) {
     this.#o = options;
+    this.#topics = options.topics;
     this.#l = listener;
   }
 
@@ -86,10 +91,18 @@ export class ConsumerGroupMember implements GroupMachine {
 
   tick(now: number): void {
     if (this.#phase === "ended" || this.#ask !== null || this.#at === null || now < this.#at) return;
+    // A join without topics is refused: it waits for one.
+    if (this.#epoch === JOINS && this.#topics.length === 0) {
+      this.#at = null;
+      return;
+    }
     const whole = this.#whole;
     const owned = whole || this.#news ? this.#nested() : null;
     this.#news = false;
-    const { group, memberId, instanceId, rackId, rebalanceTimeoutMs, topics, serverAssignor } = this.#o;
+    const { group, memberId, instanceId, rackId, rebalanceTimeoutMs, serverAssignor } = this.#o;
+    const subscribedTopicNames = [...this.#topics].sort(byText);
+    const isSubscription = whole || this.#resubscribed;
+    this.#resubscribed = false;
     this.#ask = ++this.#asks;
     const call: GroupCall = {
       api: "ConsumerGroupHeartbeat",
@@ -99,9 +112,8 @@ export class ConsumerGroupMember implements GroupMachine {
         memberEpoch: this.#epoch,
         instanceId,
         topicPartitions: owned,
-        ...(whole
-          ? { rackId, rebalanceTimeoutMs, subscribedTopicNames: [...topics].sort(byText), serverAssignor }
-          : {}),
+        ...(whole ? { rackId, rebalanceTimeoutMs, serverAssignor } : {}),
+        ...(isSubscription ? { subscribedTopicNames } : {}),
       },
     };
     this.#l.ask(this.#ask, call, null);
@@ -121,8 +133,19 @@ export class ConsumerGroupMember implements GroupMachine {
 
   counted(): void {}
 
-  topics(topics: readonly TopicFacts[], now: number): void {
-    this.#names = new Map(topics.map((t) => [t.id, t.name]));
+  /** The brokers watch the topics of all members. */
+  get watched(): readonly string[] {
+    return [];
+  }
+
+  topics(names: readonly string[], facts: readonly TopicFacts[], now: number): void {
+    const before = new Set(this.#topics);
+    this.#topics = names;
+    if ((names.length !== before.size || names.some((t) => !before.has(t))) && this.#phase !== "idle") {
+      this.#resubscribed = true;
+      this.#at = now;
+    }
+    this.#names = new Map(facts.map((t) => [t.id, t.name]));
     if (this.#phase === "member") this.#reconcile(now);
   }
 
@@ -166,7 +189,7 @@ export class ConsumerGroupMember implements GroupMachine {
     }
     this.#epoch = r.memberEpoch;
     this.#whole = false;
-    this.#at = now + Math.max(1, r.heartbeatIntervalMs);
+    this.#at = this.#resubscribed ? now : now + Math.max(1, r.heartbeatIntervalMs);
     if (r.assignment !== null) this.#target = r.assignment.topicPartitions;
     this.#l.confirmed(id, this.#epoch);
     this.#reconcile(now);

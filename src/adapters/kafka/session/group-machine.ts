@@ -63,8 +63,10 @@ export interface GroupMachine {
   failed(id: number, failure: Failure, now: number): void;
   counted(partitions: ReadonlyMap<string, number>, now: number): void;
   released(now: number): void;
-  /** Our topics, as metadata has them now. */
-  topics(topics: readonly TopicFacts[], now: number): void;
+  /** `names`: what we subscribe to from now on. `facts`: what metadata has of them, and of those that are `watched`. */
+  topics(names: readonly string[], facts: readonly TopicFacts[], now: number): void;
+  /** Topics of other members whose partitions we have to know, since we lead. */
+  readonly watched: readonly string[];
   /** The next heartbeat is due now: somebody wants to know whether we are still a member. */
   heartbeatSoon(now: number): void;
   /** What to send at the end, null: nothing. Nothing is asked afterwards. */

@@ -30,9 +30,36 @@ export interface TopicState {
   readonly partitions: Map<number, PartitionLeader>;
 }
 
+/** All topics that match, and besides those of `also`. */
+export interface MatchedTopics {
+  readonly text: string;
+  readonly also: readonly string[];
+  matches(name: string): boolean;
+}
+
+/** What Metadata is asked for: these, or all of them to look through. */
+export type TopicsWanted = readonly string[] | MatchedTopics;
+
+/** In a request; null: all topics. */
+export function askedTopics(wanted: TopicsWanted): { name: string; topicId: string }[] | null {
+  return "matches" in wanted ? null : wanted.map((name) => ({ name, topicId: ZERO_UUID }));
+}
+
+/** Of all topics those that are wanted: the others are not worth their memory. */
+export function onlyWanted(response: MetadataResponse, wanted: TopicsWanted): MetadataResponse {
+  if (!("matches" in wanted)) return response;
+  const topics = response.topics.filter(
+    ({ name, isInternal }) =>
+      name !== null && ((!isInternal && wanted.matches(name)) || wanted.also.includes(name)),
+  );
+  return { ...response, topics };
+}
+
 export interface MetadataChange {
   /** False: the response was ignored as a whole. */
   readonly applied: boolean;
+  /** Topics that it names, those with an error too. */
+  readonly topics: ReadonlySet<string>;
   /** Topics with a top-level error, 5 (leader not available) for one without partitions. */
   readonly errors: ReadonlyMap<string, number>;
 }
@@ -59,12 +86,14 @@ export class MetadataState {
 
   apply(response: MetadataResponse): MetadataChange {
     const errors = new Map<string, number>();
-    if (response.errorCode !== 0 || response.brokers.length === 0) return { applied: false, errors };
+    const topics = new Set<string>();
+    if (response.errorCode !== 0 || response.brokers.length === 0) return { applied: false, topics, errors };
     this.brokers.clear();
     for (const b of response.brokers) this.brokers.set(b.nodeId, { host: b.host, port: b.port });
     if (response.clusterId !== null) this.clusterId = response.clusterId;
     for (const topic of response.topics) {
       if (topic.name === null) continue;
+      topics.add(topic.name);
       if (topic.errorCode !== 0 || topic.partitions.length === 0) {
         errors.set(topic.name, topic.errorCode === 0 ? LEADER_NOT_AVAILABLE : topic.errorCode);
         continue;
@@ -73,7 +102,7 @@ export class MetadataState {
       if (before !== undefined && isOtherTopic(before.topicId, topic.topicId)) this.topics.delete(topic.name);
       this.#applyTopic(topic.name, topic);
     }
-    return { applied: true, errors };
+    return { applied: true, topics, errors };
   }
 
   #applyTopic(name: string, topic: MetadataTopic): void {

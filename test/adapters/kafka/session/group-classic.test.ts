@@ -189,14 +189,14 @@ describe("joining", () => {
   test("a static leader that came back assigns nothing, and watches the topics all the same (KIP-814)", () => {
     const b = new Bench(["cooperative-sticky"], { instanceId: "i" });
     const topic = (partitions: number) => [{ name: "t", id: "x", partitions }];
-    b.machine.topics(topic(2), 0);
+    b.machine.topics(["t"], topic(2), 0);
     b.joined(4, { leader: "m", skipAssignment: true });
     expect((b.last.call.body as { assignments: unknown[] }).assignments).toEqual([]);
     b.synced([0, 1]);
     b.news();
-    b.machine.topics(topic(2), 0);
+    b.machine.topics(["t"], topic(2), 0);
     expect(b.news()).toEqual([]);
-    b.machine.topics(topic(3), 0);
+    b.machine.topics(["t"], topic(3), 0);
     expect(b.news()).toEqual(["JoinGroup"]);
   });
 
@@ -307,7 +307,7 @@ describe("heartbeats", () => {
     const b = stable([0]);
     b.wait();
     const old = b.last.id;
-    b.machine.topics([{ name: "t", id: "x", partitions: 9 }], b.now);
+    b.machine.topics(["t"], [{ name: "t", id: "x", partitions: 9 }], b.now);
     b.beat(ERROR.REBALANCE_IN_PROGRESS, old);
     b.joined(4);
     b.synced([0]);

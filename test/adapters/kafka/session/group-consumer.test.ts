@@ -34,7 +34,7 @@ class Bench implements GroupListener {
       },
       this,
     );
-    this.machine.topics([{ name: "t", id: ID, partitions: 4 }], 0);
+    this.machine.topics(["t"], [{ name: "t", id: ID, partitions: 4 }], 0);
     this.machine.start(0);
   }
 
@@ -165,6 +165,7 @@ describe("a membership", () => {
     b.answer(3, null, { assignment });
     expect(b.news()).toEqual(["metadata", "assigned 0"]);
     b.machine.topics(
+      ["t", "u"],
       [
         { name: "t", id: ID, partitions: 4 },
         { name: "u", id: "new-id", partitions: 1 },
