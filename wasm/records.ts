@@ -3,7 +3,7 @@
  * by `bun scripts/generate.ts`. What it does is said, slower, by json/record-cells.ts; tests hold it against that.
  * Whatever it does not know (maps, raw JSON, unknown and repeated keys, faults) it leaves to it.
  *
- * All memory belongs to the caller (json/record-memory.ts), which says how nodes and members lie in it.
+ * All memory belongs to the caller (cell-memory.ts), which says how nodes and members lie in it.
  */
 import { pack, same } from "./bytes";
 import { FALSE, NULL, NUMBER, spareAt, STRING, TRUE, unescapeTo, value, valueKind, valueStart, valueStop } from "./json-values";
@@ -14,7 +14,7 @@ const LEAF: i32 = 0;
 const STRUCT: i32 = 1;
 const LIST: i32 = 2;
 
-/** Bytes of a node, and where in it: see json/record-memory.ts. */
+/** Bytes of a node, and where in it: see cell-memory.ts. */
 const NODE: usize = 48;
 const KINDS: usize = 4;
 const STARTS: usize = 8;

@@ -1,7 +1,8 @@
 /** Damaged JSON payloads beside whole ones: those stay whole, and the module and the loops say the same of every one. */
 import { isUtf8 } from "node:buffer";
-import { JsonRecords } from "../../src/core/codecs/json/compile.ts";
+import { jsonRecords } from "../../src/core/codecs/json/compile.ts";
 import type { DecodeFault } from "../../src/core/codecs/record-codec.ts";
+import type { TextRecords } from "../../src/core/codecs/text-records.ts";
 import { builderOf } from "../../src/core/types/column-builder.ts";
 import type { ColumnField, TableColumn } from "../../src/core/types/table-batch.ts";
 import { parseType } from "../../src/core/types/type-text.ts";
@@ -35,7 +36,7 @@ const FIELDS: readonly ColumnField[] = Object.entries(TABLE).map(([name, text]) 
 });
 const OPTIONS = { unknown: "reject", reserved: "_twg_", maxBytes: 1 << 20, isUtf8 } as const;
 
-let decoders: readonly JsonRecords[] | null = null;
+let decoders: readonly TextRecords[] | null = null;
 
 function bytesOf(column: TableColumn): readonly unknown[] {
   const { length, nullCount, offsets, data, children } = column;
@@ -43,7 +44,7 @@ function bytesOf(column: TableColumn): readonly unknown[] {
 }
 
 /** What one way makes of the payloads, as text. */
-function told(decoder: JsonRecords, payloads: readonly Uint8Array[], faults: DecodeFault[]): string {
+function told(decoder: TextRecords, payloads: readonly Uint8Array[], faults: DecodeFault[]): string {
   const bytes = Uint8Array.from(Buffer.concat(payloads));
   const ends = new Int32Array(payloads.length);
   let at = 0;
@@ -60,7 +61,7 @@ function told(decoder: JsonRecords, payloads: readonly Uint8Array[], faults: Dec
 }
 
 function run(n: number): boolean {
-  decoders ??= [new JsonRecords(FIELDS, OPTIONS), new JsonRecords(FIELDS, OPTIONS, null)];
+  decoders ??= [jsonRecords(FIELDS, OPTIONS), jsonRecords(FIELDS, OPTIONS, null)];
   const draw = draws(n);
   const whole = PAYLOADS.map((p) => UTF8.encode(p));
   const bad = damage(pick(draw, whole), draw);

@@ -1,27 +1,23 @@
 /**
- * JSON payloads, one object each, to columns. A batch of payloads is cut into cells, by a WebAssembly module where the
- * processor can (record-module.ts) and what that leaves by record-cells.ts; then each column is read from its cells.
- * Numbers are read from their digits, so none is bent on its way through a double.
+ * JSON payloads, one object each, to columns: cut into cells by a WebAssembly module where the processor can
+ * (record-module.ts), what that leaves by record-cells.ts. Numbers are read from their digits, so none is bent on its way
+ * through a double.
  */
-import type { ColumnBuilder, Mark } from "../../types/column-builder.ts";
-import type { ColumnField } from "../../types/table-batch.ts";
+import type { ColumnField, ColumnType } from "../../types/table-batch.ts";
 import type { PackedColumn } from "../../types/text-cells.ts";
-import type { DecodeFault, Payloads } from "../record-codec.ts";
+import { CellMemory, type CellNode, cellNodes } from "../cell-memory.ts";
+import { chunkRows, type RecordScanner, type TextOptions, TextRecords } from "../text-records.ts";
+import { KIND } from "./cursor.ts";
+import { fits } from "./fits.ts";
 import { RecordCells, type RecordRules } from "./record-cells.ts";
-import { RecordColumns } from "./record-columns.ts";
-import { type CellNode, cellNodes, RecordMemory } from "./record-memory.ts";
 import { RECORD_MODULE } from "./record-module.ts";
 
-/** Text that is cut at a time: it and its cells stay in the caches. */
-const CHUNK_BYTES = 256 * 1024;
-const CHUNK_ROWS = 2048;
-/** Cells that are laid out for rows, whatever the number of columns. */
-const CHUNK_CELLS = 262_144;
+export interface JsonOptions extends RecordRules, TextOptions {}
 
-export interface JsonOptions extends RecordRules {
-  /** Larger payloads are refused, bytes. */
-  readonly maxBytes: number;
-  readonly isUtf8: (bytes: Uint8Array) => boolean;
+/** A bit for each kind that a leaf's text can be taken of as it stands, null excepted. */
+function kindsOf(type: ColumnType): number {
+  const raw = type.id === "json" ? [KIND.number, KIND.true, KIND.false] : Object.values(KIND);
+  return raw.reduce<number>((bits, kind) => bits | (fits(type, kind) ? 1 << kind : 0), 0);
 }
 
 interface Exports {
@@ -42,235 +38,57 @@ function recordModule(): WebAssembly.Module | null {
   return module;
 }
 
-export class JsonRecords {
-  readonly fields: readonly ColumnField[];
-  readonly #o: JsonOptions;
-  readonly #memory: RecordMemory;
-  readonly #cells: RecordCells;
-  readonly #columns: RecordColumns;
-  readonly #call: Exports | null;
-  /** Payloads of the chunk, by their number in the batch. */
-  readonly #rows: Int32Array;
-  #count = 0;
+class ModuleScanner implements RecordScanner {
+  readonly #memory: CellMemory;
+  readonly #call: Exports;
 
-  /** `module` null: without instructions for many bytes at a time. */
-  constructor(
-    fields: readonly ColumnField[],
-    options: JsonOptions,
-    module: WebAssembly.Module | null = recordModule(),
-  ) {
-    this.fields = fields;
-    this.#o = options;
-    const nodes = cellNodes(fields);
-    const rows = Math.max(16, Math.min(CHUNK_ROWS, Math.floor(CHUNK_CELLS / nodes.length)));
-    this.#memory = new RecordMemory(nodes, rows);
-    this.#rows = new Int32Array(rows);
-    this.#cells = new RecordCells(this.#memory, options);
-    const { memory } = this.#memory;
-    this.#call =
-      module === null
-        ? null
-        : (new WebAssembly.Instance(module, { env: { memory } }).exports as unknown as Exports);
-    this.#columns = new RecordColumns(this.#memory, this.#call === null ? null : this.#pack);
+  constructor(memory: CellMemory, module: WebAssembly.Module) {
+    this.#memory = memory;
+    const { exports } = new WebAssembly.Instance(module, { env: { memory: memory.memory } });
+    this.#call = exports as unknown as Exports;
   }
 
-  decode(payloads: Payloads, columns: readonly ColumnBuilder[], fault: (f: DecodeFault) => void): number {
-    let rows = 0;
-    for (let at = 0; at < payloads.count; ) {
-      at = this.#load(payloads, at, fault);
-      rows += this.#chunk(columns, fault);
-    }
-    return rows;
-  }
-
-  /** Takes payloads from `first` on into the memory; gives the first that it did not take. */
-  #load({ bytes, starts, ends, count }: Payloads, first: number, fault: (f: DecodeFault) => void): number {
-    let total = 0;
-    let behind = first;
-    this.#count = 0;
-    for (; behind < count && this.#count < this.#rows.length; behind++) {
-      const size = ends[behind]! - starts[behind]!;
-      if (size > this.#o.maxBytes) {
-        const reason = `${size} bytes; at most ${this.#o.maxBytes} are taken`;
-        fault({ row: behind, code: "decode.size", path: "", reason });
-        continue;
-      }
-      if (total > 0 && total + size > CHUNK_BYTES) break;
-      this.#rows[this.#count++] = behind;
-      total += size;
-    }
+  scan(at: number, count: number, spareAt: number) {
     const m = this.#memory;
-    m.reserve(total);
-    this.#place(bytes, starts, ends);
-    if (!this.#o.isUtf8(m.textBytes.subarray(0, total))) this.#keepUtf8(fault);
-    return behind;
-  }
-
-  #place(bytes: Uint8Array, starts: Int32Array, ends: Int32Array): void {
-    const m = this.#memory;
-    const from = m.rowStarts >> 2;
-    const to = m.rowEnds >> 2;
-    let at = 0;
-    for (let i = 0; i < this.#count; ) {
-      // Payloads that lie one behind the other are copied in one go.
-      let end = i;
-      const shift = at - starts[this.#rows[i]!]!;
-      do {
-        const row = this.#rows[end]!;
-        m.words[from + end] = starts[row]! + shift;
-        m.words[to + end] = ends[row]! + shift;
-        end++;
-      } while (end < this.#count && starts[this.#rows[end]!] === ends[this.#rows[end - 1]!]);
-      const stop = ends[this.#rows[end - 1]!]!;
-      m.textBytes.set(bytes.subarray(starts[this.#rows[i]!]!, stop), at);
-      at = stop + shift;
-      i = end;
-    }
-  }
-
-  #keepUtf8(fault: (f: DecodeFault) => void): void {
-    const m = this.#memory;
-    this.#filter((i) => {
-      const good = this.#o.isUtf8(
-        m.textBytes.subarray(m.words[(m.rowStarts >> 2) + i], m.words[(m.rowEnds >> 2) + i]),
-      );
-      if (!good)
-        fault({ row: this.#rows[i]!, code: "decode.encoding", path: "", reason: "bytes that are no UTF-8" });
-      return good;
-    });
-  }
-
-  #filter(stays: (i: number) => boolean): void {
-    const w = this.#memory.words;
-    const from = this.#memory.rowStarts >> 2;
-    const to = this.#memory.rowEnds >> 2;
-    let kept = 0;
-    for (let i = 0; i < this.#count; i++) {
-      if (!stays(i)) continue;
-      this.#rows[kept] = this.#rows[i]!;
-      w[from + kept] = w[from + i]!;
-      w[to + kept] = w[to + i]!;
-      kept++;
-    }
-    this.#count = kept;
-  }
-
-  /** Reads what was loaded; gives the number of rows appended. */
-  #chunk(columns: readonly ColumnBuilder[], fault: (f: DecodeFault) => void): number {
-    let rows = 0;
-    for (let first = 0; first < this.#count; ) {
-      const behind = this.#cut(first, fault);
-      const faulty = this.#append(columns);
-      if (faulty !== null) {
-        // Without them the rest is cut once more.
-        for (const f of faulty.values()) fault({ ...f, row: this.#rows[this.#read[f.row]!]! });
-        for (const r of faulty.keys()) this.#refused.add(this.#read[r]!);
-        this.#filter((i) => !this.#refused.has(i));
-        continue;
-      }
-      rows += this.#read.length;
-      first = behind;
-    }
-    this.#memory.clear();
-    return rows;
-  }
-
-  /** Records of the chunk whose cells are there, and those that were refused before. */
-  #read: number[] = [];
-  readonly #refused = new Set<number>();
-
-  /** Cuts records from `first` on into cells until these are full; gives the first that was not cut. Refused ones are told. */
-  #cut(first: number, fault: (f: DecodeFault) => void): number {
-    const m = this.#memory;
-    m.clear();
-    this.#read = [];
-    this.#refused.clear();
-    let spare = m.spare;
-    let at = first;
-    let full: CellNode | null = null;
-    while (at < this.#count) {
-      const stopped = this.#scan(at, spare);
-      for (let i = at; i < stopped.at; i++) this.#read.push(i);
-      spare = stopped.spare;
-      at = stopped.at;
-      full = stopped.full;
-      if (at === this.#count || full !== null) break;
-      const behind = this.#cells.read(
-        m.words[(m.rowStarts >> 2) + at]!,
-        m.words[(m.rowEnds >> 2) + at]!,
-        spare,
-      );
-      full = this.#cells.full;
-      if (full !== null) break;
-      if (behind < 0) this.#refuse(at, fault);
-      else {
-        spare = behind;
-        this.#read.push(at);
-      }
-      at++;
-    }
-    if (at > first || full === null) return at;
-    // Not even one record has room.
-    this.#grow(full);
-    return this.#cut(first, fault);
-  }
-
-  #refuse(i: number, fault: (f: DecodeFault) => void): void {
-    const { code, path, reason } = this.#cells;
-    this.#refused.add(i);
-    fault({ row: this.#rows[i]!, code, path, reason });
-  }
-
-  #scan(
-    at: number,
-    spare: number,
-  ): { readonly at: number; readonly spare: number; readonly full: CellNode | null } {
     const call = this.#call;
-    if (call === null) return { at, spare, full: null };
-    const m = this.#memory;
-    const { text } = m;
-    const [nodes, count] = [m.nodesAt, m.nodes.length];
+    const { text, nodesAt, nodes } = m;
     const stopped = call.readRecords(
       text,
       m.rowStarts,
       m.rowEnds,
       at,
-      this.#count,
-      nodes,
       count,
-      text + spare,
+      nodesAt,
+      nodes.length,
+      text + spareAt,
     );
     const full: number = call.full.value;
-    return { at: stopped, spare: call.spareAt.value - text, full: full === 0 ? null : m.nodeAt(full) };
+    return { at: stopped, spareAt: call.spareAt.value - text, full: full === 0 ? null : m.nodeAt(full) };
   }
 
-  /** Null: all records are in the columns. Else nothing is, and these are at fault. */
-  #append(columns: readonly ColumnBuilder[]) {
-    const marks: Mark[] = columns.map((c) => c.mark());
-    const faulty = this.#columns.append(columns);
-    if (faulty.size === 0) return null;
-    for (const [i, c] of columns.entries()) c.truncate(marks[i]!);
-    return faulty;
-  }
-
-  readonly #pack = (node: CellNode, cells: number, base: number): PackedColumn => {
+  pack(node: CellNode, cells: number, base: number): PackedColumn {
     const m = this.#memory;
-    const nulls = this.#call!.packCells(m.address(node), cells, m.packed, m.offsets, base);
+    const nulls = this.#call.packCells(m.address(node), cells, m.packed, m.offsets, base);
     const offsets = new Int32Array(m.memory.buffer, m.offsets, cells);
     const length = cells === 0 ? 0 : offsets[cells - 1]! - base;
     return { bytes: new Uint8Array(m.memory.buffer, m.packed, length), offsets, nulls };
-  };
-
-  #grow(node: CellNode): void {
-    const m = this.#memory;
-    const rowStarts = m.words.slice(m.rowStarts >> 2, (m.rowStarts >> 2) + this.#count);
-    const rowEnds = m.words.slice(m.rowEnds >> 2, (m.rowEnds >> 2) + this.#count);
-    const length = m.spare;
-    const text = m.textBytes.slice(0, length);
-    m.grow(node);
-    m.reserve(length);
-    m.textBytes.set(text);
-    m.words.set(rowStarts, m.rowStarts >> 2);
-    m.words.set(rowEnds, m.rowEnds >> 2);
   }
+}
+
+/** `module` null: without instructions for many bytes at a time. */
+export function jsonRecords(
+  fields: readonly ColumnField[],
+  options: JsonOptions,
+  module: WebAssembly.Module | null = recordModule(),
+): TextRecords {
+  const nodes = cellNodes(fields, kindsOf);
+  const memory = new CellMemory(nodes, chunkRows(nodes.length));
+  const reader = new RecordCells(memory, options);
+  return new TextRecords(
+    fields,
+    options,
+    memory,
+    reader,
+    module === null ? null : new ModuleScanner(memory, module),
+  );
 }

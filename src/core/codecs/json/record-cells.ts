@@ -1,15 +1,16 @@
 /**
- * One JSON record into the cells of its nodes (record-memory.ts), by the strict grammar, with the reason where it is refused.
+ * One JSON record into the cells of its nodes (cell-memory.ts), by the strict grammar, with the reason where it is refused.
  * Keys that come twice, or that the schema does not know unless it was told to look over them, refuse the record:
  * whichever value were taken, the other would be lost.
  */
 
 import { latin1 } from "../../types/text-cells.ts";
 import { typeText } from "../../types/type-text.ts";
+import { type CellMemory, type CellNode, FORM } from "../cell-memory.ts";
 import type { DecodeCode } from "../record-codec.ts";
+import type { RecordReader } from "../text-records.ts";
 import { JsonCursor, KIND } from "./cursor.ts";
 import { fits } from "./fits.ts";
-import { type CellNode, FORM, type RecordMemory } from "./record-memory.ts";
 
 const SHOWN_CHARS = 60;
 const TEXT = new TextDecoder();
@@ -21,8 +22,8 @@ export interface RecordRules {
   readonly reserved: string | null;
 }
 
-export class RecordCells {
-  readonly #memory: RecordMemory;
+export class RecordCells implements RecordReader {
+  readonly #memory: CellMemory;
   readonly #rules: RecordRules;
   readonly #cursor = new JsonCursor();
   /** Why the last record was refused. */
@@ -33,7 +34,7 @@ export class RecordCells {
   full: CellNode | null = null;
   #from = 0;
 
-  constructor(memory: RecordMemory, rules: RecordRules) {
+  constructor(memory: CellMemory, rules: RecordRules) {
     this.#memory = memory;
     this.#rules = rules;
   }

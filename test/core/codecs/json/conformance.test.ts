@@ -6,7 +6,7 @@
  */
 import { expect, test } from "bun:test";
 import { isUtf8 } from "node:buffer";
-import { JsonRecords } from "../../../../src/core/codecs/json/compile.ts";
+import { jsonRecords } from "../../../../src/core/codecs/json/compile.ts";
 import { builderOf } from "../../../../src/core/types/column-builder.ts";
 import suite from "../../../golden/json-test-suite.json";
 import { cellOf } from "../table.ts";
@@ -16,7 +16,7 @@ const FIELDS = [{ name: "v", type: { id: "json" }, nullable: true }] as const;
 /** Text of the value, or the code of the refusal. */
 function read(document: Uint8Array): string {
   const bytes = Buffer.concat([Buffer.from('{"v":'), document, Buffer.from("}")]);
-  const decoder = new JsonRecords(FIELDS, { unknown: "reject", reserved: null, maxBytes: 1 << 20, isUtf8 });
+  const decoder = jsonRecords(FIELDS, { unknown: "reject", reserved: null, maxBytes: 1 << 20, isUtf8 });
   const columns = [builderOf({ id: "json" })];
   let code = "";
   const one = { starts: Int32Array.of(0), ends: Int32Array.of(bytes.length), count: 1 };

@@ -7,9 +7,10 @@
 import { describe, expect, test } from "bun:test";
 import { isUtf8 } from "node:buffer";
 import fc from "fast-check";
-import { JsonRecords } from "../../../../src/core/codecs/json/compile.ts";
+import { jsonRecords } from "../../../../src/core/codecs/json/compile.ts";
 import type { RecordRules } from "../../../../src/core/codecs/json/record-cells.ts";
 import type { DecodeFault } from "../../../../src/core/codecs/record-codec.ts";
+import type { TextRecords } from "../../../../src/core/codecs/text-records.ts";
 import { builderOf } from "../../../../src/core/types/column-builder.ts";
 import type { ColumnField, ColumnType } from "../../../../src/core/types/table-batch.ts";
 import { cellOf, schema } from "../table.ts";
@@ -25,13 +26,13 @@ interface Decoded {
 
 type Options = Partial<RecordRules> & { readonly maxBytes?: number };
 
-function decoderOf(way: Way, fields: readonly ColumnField[], options: Options = {}): JsonRecords {
+function decoderOf(way: Way, fields: readonly ColumnField[], options: Options = {}): TextRecords {
   const all = { unknown: "reject", reserved: null, maxBytes: 1 << 24, isUtf8, ...options } as const;
-  return way === "module" ? new JsonRecords(fields, all) : new JsonRecords(fields, all, null);
+  return way === "module" ? jsonRecords(fields, all) : jsonRecords(fields, all, null);
 }
 
 /** `gap`: bytes of another kind between the payloads. */
-function decode(decoder: JsonRecords, payloads: readonly (string | Uint8Array)[], gap = 0): Decoded {
+function decode(decoder: TextRecords, payloads: readonly (string | Uint8Array)[], gap = 0): Decoded {
   const parts = payloads.map((p) => (typeof p === "string" ? utf8.encode(p) : p));
   const bytes = new Uint8Array(parts.reduce((n, p) => n + p.length + gap, 0)).fill(0xff);
   const starts = new Int32Array(parts.length);

@@ -1,10 +1,10 @@
-/** The cells of JSON records (record-memory.ts) into column builders, a column at a time, and what is wrong in which record. */
-import { type ColumnBuilder, ListBuilder, StructBuilder } from "../../types/column-builder.ts";
-import { type CellReader, cellReader } from "../../types/read-cells.ts";
-import { FAULT, Faults, latin1, type PackedColumn } from "../../types/text-cells.ts";
-import { typeText } from "../../types/type-text.ts";
-import type { DecodeCode } from "../record-codec.ts";
-import { type CellNode, FORM, type RecordMemory } from "./record-memory.ts";
+/** The cells of text records (cell-memory.ts) into column builders, a column at a time, and what is wrong in which record. */
+import { type ColumnBuilder, ListBuilder, StructBuilder } from "../types/column-builder.ts";
+import { type CellReader, cellReader } from "../types/read-cells.ts";
+import { FAULT, Faults, latin1, type PackedColumn } from "../types/text-cells.ts";
+import { typeText } from "../types/type-text.ts";
+import { type CellMemory, type CellNode, FORM } from "./cell-memory.ts";
+import type { DecodeCode } from "./record-codec.ts";
 
 const SHOWN_CHARS = 60;
 
@@ -28,8 +28,8 @@ export interface CellFault {
 /** Copies the cells of a leaf together faster than one by one. */
 export type Packer = (node: CellNode, cells: number, base: number) => PackedColumn;
 
-export class RecordColumns {
-  readonly #memory: RecordMemory;
+export class CellColumns {
+  readonly #memory: CellMemory;
   readonly #packer: Packer | null;
   readonly #faults = new Faults();
   /** Readers of the builders that were filled last. */
@@ -37,7 +37,7 @@ export class RecordColumns {
   #columns: readonly ColumnBuilder[] = [];
   #found = new Map<number, CellFault>();
 
-  constructor(memory: RecordMemory, packer: Packer | null) {
+  constructor(memory: CellMemory, packer: Packer | null) {
     this.#memory = memory;
     this.#packer = packer;
   }

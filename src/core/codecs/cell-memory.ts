@@ -1,14 +1,12 @@
 /**
- * Where the cells of JSON records lie: a tree of nodes over the columns, in memory that both the WebAssembly module
- * (wasm/records.ts) and the loops of record-cells.ts write. A node has a cell for each of its values: a leaf where the value
+ * Where the cells of text records lie: a tree of nodes over the columns, in memory that codecs write, those in WebAssembly
+ * (wasm/records.ts) too. A node has a cell for each of its values: a leaf where the value
  * stands in the text, a struct whether it is there, a list or map how many items it has. All numbers are int32.
  *
  *   node    form · kinds · starts · ends · used · capacity · child or members · member count · nullable · kept
  *   member  key (in quotes) · its bytes · node · seen
  */
-import type { ColumnField, ColumnType } from "../../types/table-batch.ts";
-import { KIND } from "./cursor.ts";
-import { fits } from "./fits.ts";
+import type { ColumnField, ColumnType } from "../types/table-batch.ts";
 
 export const FORM = { leaf: 0, struct: 1, list: 2, map: 3 } as const;
 
@@ -36,7 +34,7 @@ export interface CellNode {
   readonly type: ColumnType;
   readonly nullable: boolean;
   readonly form: number;
-  /** Whether JSON values of a kind are of the type, by bit. */
+  /** Whether values of a kind of the codec's are of the type, by bit. */
   readonly kinds: number;
   /** Of a struct its members, of a list its item, of a map its entries: a struct of key and value. */
   readonly children: readonly CellNode[];
@@ -54,12 +52,6 @@ function formOf(type: ColumnType): number {
   return type.id === "map" ? FORM.map : FORM.leaf;
 }
 
-/** A bit for each kind that a leaf's text can be taken of as it stands, null excepted. */
-function kindsOf(type: ColumnType): number {
-  const raw = type.id === "json" ? [KIND.number, KIND.true, KIND.false] : Object.values(KIND);
-  return raw.reduce<number>((bits, kind) => bits | (fits(type, kind) ? 1 << kind : 0), 0);
-}
-
 function childFields(type: ColumnType): readonly ColumnField[] {
   if (type.id === "struct") return type.fields;
   if (type.id === "list") return [type.item];
@@ -68,7 +60,10 @@ function childFields(type: ColumnType): readonly ColumnField[] {
 }
 
 /** The nodes of a record of these fields, the record itself first, parents before children. */
-export function cellNodes(fields: readonly ColumnField[]): CellNode[] {
+export function cellNodes(
+  fields: readonly ColumnField[],
+  kindsOf: (type: ColumnType) => number = () => 0,
+): CellNode[] {
   const nodes: CellNode[] = [];
   const add = (field: ColumnField, parent: CellNode | null): CellNode => {
     const { name, type, nullable } = field;
@@ -102,7 +97,7 @@ interface Places {
 }
 
 /** Cells and text of one batch of records. */
-export class RecordMemory {
+export class CellMemory {
   readonly memory: WebAssembly.Memory = new WebAssembly.Memory({ initial: 4 });
   readonly nodes: readonly CellNode[];
   readonly nodesAt: number = FIRST;
