@@ -1,6 +1,6 @@
 /**
  * Damaged bytes into every parser: each case must end in success or a coded Failure, in bounded time and memory.
- *   bun run fuzz [--target records|compression|bytes|scan|protocol|responses|json|all] [--cases N] [--seed S] [--json]
+ *   bun run fuzz [--target records|compression|bytes|scan|protocol|responses|json|xml|all] [--cases N] [--seed S] [--json]
  *                [--hang-ms MS] [--max-mb MB]
  * N cases of each target. Last line with --json: {target, cases, crashes, hangs, ...}. A complaint names the case;
  * `--seed CASE --cases 1 --raw-seed` runs just that one again.

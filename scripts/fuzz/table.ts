@@ -10,6 +10,7 @@ import { parquetTarget } from "./parquet-target.ts";
 import { recordsTarget } from "./records-target.ts";
 import { scanTarget } from "./scan-target.ts";
 import type { FuzzTarget } from "./target.ts";
+import { xmlTarget } from "./xml-target.ts";
 
 export const TARGETS: readonly FuzzTarget[] = [
   recordsTarget,
@@ -19,6 +20,7 @@ export const TARGETS: readonly FuzzTarget[] = [
   parquetTarget,
   jsonTarget,
   avroTarget,
+  xmlTarget,
   { name: "protocol", run: fuzzProtocol },
   { name: "responses", run: fuzzSession },
 ];

@@ -1,0 +1,48 @@
+/** XML payloads, one document each, to columns. */
+import type { ColumnBuilder } from "../../types/column-builder.ts";
+import type { ColumnField, ColumnType } from "../../types/table-batch.ts";
+import { CellMemory, cellNodes } from "../cell-memory.ts";
+import { DecodeError, type DecodeFault, type Payloads } from "../record-codec.ts";
+import { chunkRows, type TextOptions, TextRecords } from "../text-records.ts";
+import { utf8Payloads } from "./encoding.ts";
+import { XmlCells, type XmlRules } from "./record-cells.ts";
+
+export interface XmlOptions extends XmlRules, TextOptions {}
+
+export class XmlRecords {
+  readonly fields: readonly ColumnField[];
+  readonly #records: TextRecords;
+
+  /** Throws a DecodeError (decode.schema) for columns that no document can fill. */
+  constructor(fields: readonly ColumnField[], options: XmlOptions) {
+    for (const f of fields) checkType(f.type, f.name, false);
+    this.fields = fields;
+    const nodes = cellNodes(fields);
+    const memory = new CellMemory(nodes, chunkRows(nodes.length));
+    this.#records = new TextRecords(fields, options, memory, new XmlCells(memory, options));
+  }
+
+  decode(payloads: Payloads, columns: readonly ColumnBuilder[], fault: (f: DecodeFault) => void): number {
+    const refused = new Set<number>();
+    const utf8 = utf8Payloads(payloads, (row, reason) => {
+      refused.add(row);
+      fault({ row, code: "decode.encoding", path: "", reason });
+    });
+    return this.#records.decode(utf8, columns, (f) => {
+      if (!refused.has(f.row)) fault(f);
+    });
+  }
+}
+
+/** Elements have no keys of their own, so there are no maps; a list's items have names, so none is a list itself. */
+function checkType(type: ColumnType, place: string, inList: boolean): void {
+  const bad = (what: string) => {
+    throw new DecodeError("decode.schema", place, `XML has no ${what}`);
+  };
+  if (type.id === "map" || type.id === "json" || type.id === "null") bad(`${type.id} columns`);
+  if (type.id === "list") {
+    if (inList) bad("lists of lists");
+    checkType(type.item.type, `${place}[]`, true);
+  }
+  if (type.id === "struct") for (const f of type.fields) checkType(f.type, `${place}.${f.name}`, false);
+}

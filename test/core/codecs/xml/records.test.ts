@@ -1,0 +1,282 @@
+/**
+ * Goal: XML documents become the values that they say, whatever prefixes, sections and references they are written with, and
+ * what could be lost or read in two ways is refused with its place. Method: drawn values are written in drawn ways and read
+ * again; documents that are no XML, or no record of the schema, are refused one by one.
+ */
+import { describe, expect, test } from "bun:test";
+import { isUtf8 } from "node:buffer";
+import fc from "fast-check";
+import type { DecodeFault } from "../../../../src/core/codecs/record-codec.ts";
+import { XmlRecords } from "../../../../src/core/codecs/xml/compile.ts";
+import type { XmlRules } from "../../../../src/core/codecs/xml/record-cells.ts";
+import { builderOf } from "../../../../src/core/types/column-builder.ts";
+import { cellOf, schema } from "../table.ts";
+
+const utf8 = new TextEncoder();
+
+interface Decoded {
+  readonly rows: readonly (readonly unknown[])[];
+  readonly faults: readonly DecodeFault[];
+}
+
+function read(
+  text: string,
+  documents: readonly (string | Uint8Array)[],
+  rules: Partial<XmlRules> & { readonly maxBytes?: number } = {},
+): Decoded {
+  const { fields } = schema(text);
+  const options = {
+    unknown: "reject",
+    prefixes: new Map(),
+    reserved: "_twg_",
+    maxBytes: 1 << 20,
+    isUtf8,
+  } as const;
+  const decoder = new XmlRecords(fields, { ...options, ...rules });
+  const parts = documents.map((d) => (typeof d === "string" ? utf8.encode(d) : d));
+  const ends = new Int32Array(parts.length);
+  let at = 0;
+  for (const [i, p] of parts.entries()) {
+    at += p.length;
+    ends[i] = at;
+  }
+  const starts = ends.map((end, i) => end - parts[i]!.length);
+  const columns = fields.map((f) => builderOf(f.type));
+  const faults: DecodeFault[] = [];
+  const payloads = { bytes: Uint8Array.from(Buffer.concat(parts)), starts, ends, count: parts.length };
+  const rows = decoder.decode(payloads, columns, (f) => faults.push(f));
+  const done = columns.map((c) => c.finish());
+  for (const c of done) expect(c.length).toBe(rows);
+  return { rows: Array.from({ length: rows }, (_, r) => done.map((c) => cellOf(c, r))), faults };
+}
+
+const TABLE =
+  "@id int64;name string;note string;at timestamptz[ms];item list<struct<@sku string, qty int32, #text string>>;to struct<city string, zip string>";
+const ITEMS = TABLE.replaceAll("@sku", '"@sku"').replaceAll("#text", '"#text"');
+
+const one = (
+  table: string,
+  document: string | Uint8Array,
+  rules: Partial<XmlRules> & { readonly maxBytes?: number } = {},
+): string =>
+  read(table, [document], rules)
+    .faults.map((f) => `${f.code} ${f.path}: ${f.reason}`)
+    .join();
+
+test("elements, attributes, lists of one and of many, text of the element itself", () => {
+  const { rows, faults } = read(ITEMS, [
+    '<order id="7"><name>A &amp; B</name><item sku="x">lamp<qty>2</qty></item><item sku="y"><qty> 3 </qty></item><to><city>Köln</city></to></order>',
+    "<order id='8'><item sku='z'/><at>2026-01-01T00:00:00.5Z</at><name/></order>",
+    "<order/>",
+  ]);
+  expect(faults).toEqual([]);
+  expect(rows).toEqual([
+    [
+      7n,
+      "A & B",
+      null,
+      null,
+      [
+        { "@sku": "x", qty: 2, "#text": "lamp" },
+        { "@sku": "y", qty: 3, "#text": "" },
+      ],
+      { city: "Köln", zip: null },
+    ],
+    [8n, "", null, 1767225600500n, [{ "@sku": "z", qty: null, "#text": "" }], null],
+    [null, null, null, null, [], null],
+  ]);
+});
+
+/** Text written with references and sections, as one likes. */
+const written = fc
+  .array(
+    fc.tuple(
+      fc.constantFrom("a", "Ü", "€", "😀", "&", "<", ">", "]", '"', "'", "\n", " ", "x y"),
+      fc.constantFrom("plain", "decimal", "hex", "cdata", "comment"),
+    ),
+    { maxLength: 12 },
+  )
+  .map((pieces) => ({
+    value: pieces.map(([c]) => c).join(""),
+    xml: pieces
+      .map(([c, way]) => {
+        const code = c.length === 1 || c === "😀" ? c.codePointAt(0)! : null;
+        if (way === "cdata") return `<![CDATA[${c}]]>`;
+        if (way === "decimal" && code !== null) return `&#${code};`;
+        if (way === "hex" && code !== null) return `&#x${code.toString(16)};`;
+        const plain = c.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;");
+        return way === "comment" ? `<!-- - ${plain} -->${plain}<?pi x?>` : plain;
+      })
+      .join(""),
+  }));
+
+test("text is what it says, however it is written; a prefix is as good as another", () => {
+  const orders = fc.array(
+    fc.record({
+      id: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+      name: written,
+      items: fc.array(fc.record({ sku: written, qty: fc.integer() }), { maxLength: 4 }),
+      prefix: fc.constantFrom("", "p", "q-1"),
+      declaration: fc.boolean(),
+    }),
+    { maxLength: 8 },
+  );
+  fc.assert(
+    fc.property(orders, (records) => {
+      const documents = records.map(({ id, name, items, prefix, declaration }) => {
+        const p = prefix === "" ? "" : `${prefix}:`;
+        const inner = items.map(
+          (i) => `<${p}item>\n<${p}qty>${i.qty}</${p}qty><${p}sku>${i.sku.xml}</${p}sku></${p}item>`,
+        );
+        const space = `xmlns${prefix === "" ? "" : `:${prefix}`}='urn:o'`;
+        return `${declaration ? '<?xml version="1.0" encoding="UTF-8"?>\n' : ""}<${p}order ${space} id="${id}">${inner.join("")}<${p}name>${name.xml}</${p}name></${p}order >`;
+      });
+      const prefixes = new Map([["urn:o", "o"]]);
+      const table = '@id int64;o:name string;o:item list<struct<"o:sku" string, "o:qty" int32>>';
+      const { rows, faults } = read(table, documents, { prefixes });
+      expect(faults).toEqual([]);
+      expect(rows).toEqual(
+        records.map((r) => [
+          r.id,
+          r.name.value,
+          r.items.map((i) => ({ "o:sku": i.sku.value, "o:qty": i.qty })),
+        ]),
+      );
+    }),
+    { numRuns: 150 },
+  );
+});
+
+test("the same name in another namespace is another name", () => {
+  const prefixes = new Map([["urn:a", "a"]]);
+  const both = '<r xmlns:x="urn:a" xmlns:y="urn:b"><x:v>1</x:v><y:v>2</y:v></r>';
+  expect(read("a:v int32;v int32", [both], { prefixes }).rows).toEqual([[1, 2]]);
+  expect(one("v int32", '<r xmlns:x="urn:c" xmlns:y="urn:b"><x:v>1</x:v><y:v>2</y:v></r>')).toStartWith(
+    "decode.duplicate_key v: it is of two namespaces",
+  );
+  expect(one("v list<int32>", '<r xmlns:x="urn:c"><x:v>1</x:v><v>2</v></r>')).toStartWith(
+    "decode.duplicate_key",
+  );
+});
+
+test("line ends and blanks are those of XML; nil is null", () => {
+  const rows = read("a string;@b string;c int32", [
+    "<r b='x\r\n\ty&#10;'><a>1\r\n2\r3</a></r>",
+    '<r xmlns:i="http://www.w3.org/2001/XMLSchema-instance"><a i:nil="true"/><c i:nil=" 1 "></c></r>',
+    "<r><c>\n 5 <!-- five --></c></r>",
+  ]).rows;
+  expect(rows).toEqual([
+    ["1\n2\n3", "x  y\n", null],
+    [null, null, null],
+    [null, null, 5],
+  ]);
+});
+
+test("encodings by mark and by declaration", () => {
+  const utf16 = (text: string, little: boolean) => {
+    const bytes = Buffer.from(`\ufeff${text}`, "utf16le");
+    return new Uint8Array(little ? bytes : bytes.swap16());
+  };
+  const latin = (encoding: string) =>
+    Uint8Array.from(
+      Buffer.from(`<?xml version="1.0" encoding="${encoding}"?><r><a>\xe4\x80</a></r>`, "latin1"),
+    );
+  const { rows, faults } = read("a string", [
+    utf16("<r><a>ä€</a></r>", true),
+    utf16("<r><a>ä€</a></r>", false),
+    Uint8Array.of(0xef, 0xbb, 0xbf, ...utf8.encode("<r><a>ä</a></r>")),
+    latin("ISO-8859-1"),
+    latin("windows-1252"),
+    latin("UTF-8"),
+    latin("EBCDIC-1"),
+    utf16("<r><a>", true).subarray(0, 7),
+  ]);
+  expect(rows).toEqual([["ä€"], ["ä€"], ["ä"], ["ä\x80"], ["ä€"]]);
+  expect(faults.map((f) => [f.row, f.code]).toSorted()).toEqual([
+    [5, "decode.encoding"],
+    [6, "decode.encoding"],
+    [7, "decode.encoding"],
+  ]);
+});
+
+describe("refused", () => {
+  test("what is no XML", () => {
+    for (const [document, why] of [
+      ["", "no element at byte 0"],
+      ["text", "text outside of the element at byte 0"],
+      ["<r>", "<r> is not closed at byte 3"],
+      ["<r></s>", "</s> closes <r> at byte 3"],
+      ["<r/><r/>", "a second element; a record is one at byte 4"],
+      ["<r/>x", "text outside of the element at byte 4"],
+      ["<!DOCTYPE r><r/>", "a DTD or other declaration, which is not read at byte 0"],
+      ['<!DOCTYPE r [<!ENTITY a "b">]><r>&a;</r>', "a DTD or other declaration, which is not read at byte 0"],
+      ["<r><a>&x;</a></r>", "&x; is no character, and entities are not read at byte 6"],
+      ["<r><a>&#0;</a></r>", "&#0; is no character, and entities are not read at byte 6"],
+      ["<r><a>&#xd800;</a></r>", "&#xd800; is no character, and entities are not read at byte 6"],
+      ["<r><a>&amp</a></r>", "a reference that does not end at byte 6"],
+      ["<r><a>]]></a></r>", "]]> within text at byte 6"],
+      ["<r><a>\u0001</a></r>", "a character that XML does not allow at byte 6"],
+      ["<r><a>\uffff</a></r>", "a character that XML does not allow at byte 6"],
+      ["<r><!-- -- --></r>", "-- within a comment at byte 3"],
+      ["<r><![CDATA[x</r>", "the CDATA section does not end at byte 3"],
+      ["<r a='1' a='2'/>", "the attribute a comes twice at byte 9"],
+      ["<r xmlns:x='u' xmlns:y='u' x:a='1' y:a='2'/>", "the attribute y:a comes twice at byte 35"],
+      ["<r a='<'/>", "< within a value at byte 6"],
+      ["<r a=1/>", "a value in quotes is wanted at byte 5"],
+      ["<r a='1'b='2'/>", "> or a blank is wanted at byte 8"],
+      ["<p:r/>", "the prefix p is of no namespace at byte 6"],
+      ["<r xmlns:p=''/>", 'xmlns:p may not be "" at byte 3'],
+      ["<r xmlns:xmlns='u'/>", 'xmlns:xmlns may not be "u" at byte 3'],
+      ["<1/>", "a name is wanted at byte 1"],
+      [" <?xml version='1.0'?><r/>", "an XML declaration that is not at the begin at byte 1"],
+    ] as const)
+      expect([
+        document,
+        one("a string;b string", document).replace("decode.syntax a:", "decode.syntax :"),
+      ]).toEqual([document, `decode.syntax : ${why}`]);
+    expect(one("a string", `${"<r>".repeat(1001)}`, { unknown: "ignore" })).toStartWith(
+      "decode.syntax : elements nested deeper",
+    );
+  });
+
+  test("what is no record of the schema", () => {
+    expect(one(ITEMS, "<o><name>a</name><name>b</name></o>")).toBe(
+      "decode.duplicate_key name: it comes twice, and the column is no list",
+    );
+    expect(one(ITEMS, "<o><nme>a</nme></o>")).toBe('decode.unknown_field : the schema has no element "nme"');
+    expect(one(ITEMS, "<o ix='1'/>")).toBe('decode.unknown_field : the schema has no attribute "ix"');
+    expect(one(ITEMS, "<o><name ix='1'>a</name></o>")).toBe(
+      'decode.unknown_field name: the schema has no attribute "ix"',
+    );
+    expect(one(ITEMS, "<o>a<name/></o>")).toBe('decode.unknown_field #text: text beside elements: "a"');
+    expect(one(ITEMS, "<o><name>a<b/></name></o>")).toBe(
+      "decode.type name: it has elements, and string is wanted",
+    );
+    expect(one(ITEMS, "<o><item><qty>1</qty></item><item><qty>x</qty></item></o>")).toBe(
+      'decode.type item[1].qty: "x" is no int32',
+    );
+    expect(one("a int32!", "<o/>")).toBe("decode.null a: missing, and the field is required");
+    expect(one("a int32!", "<o><a> </a></o>")).toBe("decode.null a: empty, and the field is required");
+    expect(one(ITEMS, "<o><_twg_x/></o>", { unknown: "ignore" })).toStartWith("decode.reserved");
+    expect(one(ITEMS, "<o><x><y>1</y></x><name>a</name>b</o>", { unknown: "ignore" })).toBe("");
+    expect(one(ITEMS, "<o/>", { maxBytes: 3 })).toStartWith("decode.size");
+  });
+
+  test("columns that no document can fill", () => {
+    for (const table of ["map<string,int32>", "json", "list<list<int32>>", "struct<b list<json>>"])
+      expect(() => read(`a ${table};b int32`, [])).toThrow("XML has no");
+  });
+
+  test("one of many costs only itself; more elements than there is room for", () => {
+    const documents = Array.from({ length: 500 }, (_, i) =>
+      i % 100 === 7 ? "<r><v>x</v></r>" : i % 100 === 9 ? "<r>" : `<r><v>${i}</v></r>`,
+    );
+    documents.push(`<r>${"<v>1</v>".repeat(20_000)}</r>`);
+    const { rows, faults } = read("v list<int32>", documents);
+    expect(faults.map((f) => f.row).toSorted((a, b) => a - b)).toEqual([
+      7, 9, 107, 109, 207, 209, 307, 309, 407, 409,
+    ]);
+    expect(rows.length).toBe(491);
+    expect((rows.at(-1)![0] as unknown[]).length).toBe(20_000);
+  });
+});
