@@ -48,7 +48,7 @@ export const REGISTRY_CODES = {
   ),
   "registry.folder": spec(
     "config",
-    false,
-    "The folder of schemas, its index or the schema file cannot be read, or is not what it should be.",
+    true,
+    "The folder of schemas, its index or the schema file cannot be read, or is not what it should be. It is read anew when it is asked again.",
   ),
 } as const;

@@ -3,15 +3,13 @@
  * destroys nothing: columns are read, payloads are places in them.
  */
 import type { Codecs } from "../../compression/codec.ts";
+import type { FramingName } from "../../config/decode-options.ts";
 import type { BytesColumn, HeadersColumn } from "../../records/raw-batch.ts";
 import { apicurioFraming } from "./apicurio.ts";
 import { confluentFraming } from "./confluent.ts";
 import { type Framed, NO_VALUE } from "./framed.ts";
 import { glueFraming } from "./glue.ts";
 import { isNull } from "./headers.ts";
-
-export const FRAMINGS = ["none", "confluent", "apicurio", "glue"] as const;
-export type FramingName = (typeof FRAMINGS)[number];
 
 export interface FramingOptions {
   /** Which part of the record it is: headers have a name for each. */

@@ -8,11 +8,8 @@ import { deflateSync } from "node:zlib";
 import fc from "fast-check";
 import { fallbackCodecs } from "../../../../src/adapters/duckdb/native-fallback.ts";
 import { Framed, NO_VALUE, REFUSED } from "../../../../src/core/codecs/framing/framed.ts";
-import {
-  type FramingName,
-  type FramingOptions,
-  framingOf,
-} from "../../../../src/core/codecs/framing/framing.ts";
+import { type FramingOptions, framingOf } from "../../../../src/core/codecs/framing/framing.ts";
+import type { FramingName } from "../../../../src/core/config/decode-options.ts";
 import type { BytesColumn, HeadersColumn } from "../../../../src/core/records/raw-batch.ts";
 import golden from "../../../golden/framing.json";
 

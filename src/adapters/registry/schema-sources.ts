@@ -1,0 +1,87 @@
+/** Where the schemas of a `[decode]` section come from: a registry, a folder, files; for each topic the one that holds. */
+import { type DecodeSection, type PayloadPlan, payloadPlan } from "../../core/config/decode-options.ts";
+import type { Resolved } from "../../core/config/secret.ts";
+import { Failure } from "../../core/failure/failure.ts";
+import type { SchemaRef, SchemaResolver, SchemaText } from "../../core/schema/resolver.ts";
+import { subjectOf } from "../../core/schema/subjects.ts";
+import { RegistryClient } from "./client.ts";
+import { SchemaFolder, schemaOfFile } from "./folder.ts";
+import type { RegistryParts } from "./requests.ts";
+import { registrySettings } from "./settings.ts";
+
+export class SchemaSources {
+  readonly #decode: Resolved<DecodeSection>;
+  readonly #resolver: SchemaResolver | null;
+  readonly #client: RegistryClient | null;
+  readonly #files = new Map<string, Promise<SchemaText>>();
+
+  constructor(decode: Resolved<DecodeSection>, parts: RegistryParts) {
+    this.#decode = decode;
+    const { registry, schema_dir: folder } = decode;
+    this.#client =
+      registry === undefined
+        ? null
+        : new RegistryClient(registrySettings(registry, "decode.registry"), parts);
+    this.#resolver = this.#client ?? (folder === undefined ? null : new SchemaFolder(folder));
+  }
+
+  /**
+   * The schema whose columns the table of a topic has. Null: nothing names one, the format is JSON and its columns are
+   * inferred. Rejects as `SchemaResolver` does.
+   */
+  async table(topic: string, part: "key" | "value"): Promise<SchemaText | null> {
+    const plan = this.#plan(topic, part);
+    if (plan.schemaFile !== null) return await this.#file(plan.schemaFile, plan);
+    if (this.#resolver === null) return null;
+    return await this.#resolver.latest(subjectOfPlan(this.#decode.subject_strategy, plan, topic, part));
+  }
+
+  /** The schema that a payload was written by. Without a source that knows ids, or without an envelope, the table's. */
+  async writer(ref: SchemaRef, topic: string, part: "key" | "value"): Promise<SchemaText | null> {
+    if (ref.by === "default" || this.#resolver === null) return await this.table(topic, part);
+    const schema = await this.#resolver.schema(ref);
+    const { format } = this.#plan(topic, part);
+    if (schema.format === format) return schema;
+    throw new Failure(
+      "registry.schema_invalid",
+      `schema ${schema.id} is of the format ${schema.format}, the topic ${topic} is configured as ${format}`,
+    );
+  }
+
+  close(): void {
+    this.#client?.close();
+  }
+
+  #plan(topic: string, part: "key" | "value"): PayloadPlan {
+    const plan = payloadPlan(this.#decode as DecodeSection, topic, part);
+    if (plan === null)
+      throw new Failure("internal.bug", "keys are not decoded, and a schema of theirs is asked for");
+    return plan;
+  }
+
+  /** Read once: a table's schema does not change while the process runs. */
+  async #file(path: string, { format }: PayloadPlan): Promise<SchemaText> {
+    const key = `${format} ${path}`;
+    const reading = this.#files.get(key) ?? schemaOfFile(path, format);
+    this.#files.set(key, reading);
+    try {
+      return await reading;
+    } catch (e) {
+      this.#files.delete(key);
+      throw e;
+    }
+  }
+}
+
+/** The name under which the schema of a topic's table is kept. */
+export function subjectOfPlan(
+  strategy: DecodeSection["subject_strategy"],
+  plan: PayloadPlan,
+  topic: string,
+  part: "key" | "value",
+): string {
+  const subject = plan.subject ?? subjectOf(strategy, { topic, part, record: plan.message });
+  if (subject === null)
+    throw new Failure("internal.bug", "a subject without the record's name passed the check");
+  return subject;
+}

@@ -1,0 +1,257 @@
+/**
+ * The `[decode]` section: how payloads become columns, and where their schemas come from. What `[[decode.topic]]` sets for
+ * a topic goes before what the section sets for all.
+ */
+import * as z from "zod";
+import { byteSize, KIB, MIB, wholeNumber } from "./option-types.ts";
+import { registrySpec } from "./registry-options.ts";
+
+const FORMATS = ["avro", "protobuf", "json"] as const;
+const FRAMINGS = ["none", "confluent", "apicurio", "glue"] as const;
+export type FramingName = (typeof FRAMINGS)[number];
+
+const file = (meaning: string, example: string) =>
+  z
+    .string()
+    .min(1)
+    .max(4096)
+    .optional()
+    .describe(meaning)
+    .meta({ examples: [example] });
+
+/** What payloads of one kind are; every option of it may be set anew for a topic. */
+const payloadShape = {
+  framing: z
+    .enum(FRAMINGS)
+    .optional()
+    .describe("The envelope before each payload, or in its headers, that names the schema it was written by.")
+    .meta({
+      examples: ["confluent"],
+      why: "Without it: none, the whole value is the payload. With a registry or a folder it must be said.",
+    }),
+  schema_file: file(
+    "File with the schema of the table. With a framing, payloads are read by the schema that each names and land in the columns of this one.",
+    "/etc/twg/order.avsc",
+  ),
+  subject: z
+    .string()
+    .min(1)
+    .max(1024)
+    .optional()
+    .describe("Name under which the registry has the table's schema, in place of what the strategy gives.")
+    .meta({ examples: ["orders-value"], instead: true }),
+  message: z
+    .string()
+    .regex(/^\.?[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$/)
+    .max(1024)
+    .optional()
+    .describe("Full name of the message (Protobuf) or record (Avro). The strategies of records need it, too.")
+    .meta({
+      allowed: "a name such as acme.orders.Order",
+      examples: ["acme.orders.Order"],
+      why: "Without it: what the envelope says, else the first message of the file.",
+    }),
+};
+
+const format = z
+  .enum(FORMATS)
+  .describe("What payloads are.")
+  .meta({ examples: ["avro"] });
+
+const onError = z
+  .enum(["reject", "fail"])
+  .default("reject")
+  .describe(
+    "A record that cannot be decoded goes to the sinks with `receives` = rejected and costs only itself, or stops the pipeline.",
+  )
+  .meta({ why: "One bad record must not stop the others; its bytes are in the raw lane whatever happens." });
+
+const topicSpec = z.strictObject({
+  name: z
+    .string()
+    .min(1)
+    .max(249)
+    .describe("The topic.")
+    .meta({ examples: ["orders"] }),
+  format: format.optional(),
+  ...payloadShape,
+  on_error: onError.unwrap().optional(),
+});
+
+const keySpec = z.strictObject({ format, ...payloadShape });
+
+const decodeShape = {
+  format,
+  ...payloadShape,
+  subject_strategy: z
+    .enum(["topic", "record", "topic_record"])
+    .default("topic")
+    .describe(
+      "How subjects of the registry are named: <topic>-value, the record's full name, or <topic>-<record's name>.",
+    )
+    .meta({ why: "What Confluent's serializers do unless told otherwise." }),
+  on_error: onError,
+  max_depth: wholeNumber({ min: 1, max: 256 })
+    .default(64)
+    .describe("Deepest nesting of a payload.")
+    .meta({ unit: "levels", examples: [64], why: "Deeper than people nest, far from what a stack holds." }),
+  max_payload_bytes: byteSize({ min: KIB, max: 1024 * MIB })
+    .default(16 * MIB)
+    .describe("Largest payload, inflated where its envelope says that it is compressed.")
+    .meta({ unit: "bytes", examples: ["16MiB"], why: "Above what brokers take by default (1 MiB)." }),
+  schema_dir: file(
+    "Folder with schema files named by id, GUID or subject, in place of a registry. See the guide.",
+    "/etc/twg/schemas",
+  ),
+  registry: registrySpec
+    .optional()
+    .describe("A schema registry with Confluent's interface.")
+    .meta({ instead: true }),
+  key: keySpec
+    .optional()
+    .describe("Decodes keys, too. Without it they stay bytes, in the metadata columns.")
+    .meta({ instead: true }),
+  topic: z
+    .array(topicSpec)
+    .max(1000)
+    .optional()
+    .describe("Topics with options of their own; what is left out is as in [decode].")
+    .meta({ allowed: "[[decode.topic]] tables", instead: true }),
+};
+
+export type DecodeSection = z.output<z.ZodObject<typeof decodeShape>>;
+type DecodeFormat = DecodeSection["format"];
+type PayloadOptions = z.output<z.ZodObject<typeof payloadShape>>;
+
+/** One kind of payload with everything that holds for it. */
+export interface PayloadPlan {
+  readonly format: DecodeFormat;
+  readonly framing: FramingName;
+  readonly schemaFile: string | null;
+  readonly subject: string | null;
+  readonly message: string | null;
+  readonly onError: "reject" | "fail";
+}
+
+/** How the values, or the keys, of a topic are decoded; null: keys that are not. */
+export function payloadPlan(decode: DecodeSection, topic: string, part: "key" | "value"): PayloadPlan | null {
+  const own = decode.topic?.find((t) => t.name === topic);
+  const onErrors = own?.on_error ?? decode.on_error;
+  if (part === "key")
+    return decode.key === undefined ? null : planOf(decode.key.format, decode.key, onErrors);
+  // A topic of another format has nothing from the section but its error policy.
+  const base = own?.format === undefined || own.format === decode.format ? decode : {};
+  return planOf(own?.format ?? decode.format, { ...base, ...defined(own ?? {}) }, onErrors);
+}
+
+function planOf(format: DecodeFormat, o: Partial<PayloadOptions>, onErrors: "reject" | "fail"): PayloadPlan {
+  return {
+    format,
+    framing: o.framing ?? "none",
+    schemaFile: o.schema_file ?? null,
+    subject: o.subject ?? null,
+    message: o.message?.replace(/^\./, "") ?? null,
+    onError: onErrors,
+  };
+}
+
+function defined<T extends object>(o: T): Partial<T> {
+  return Object.fromEntries(Object.entries(o).filter(([, v]) => v !== undefined)) as Partial<T>;
+}
+
+interface Conflict {
+  readonly path: (string | number)[];
+  readonly message: string;
+  readonly allowed: string;
+  readonly code: "config.conflict" | "config.missing";
+}
+
+function conflicts(decode: DecodeSection): Conflict[] {
+  const found: Conflict[] = [];
+  if (decode.registry !== undefined && decode.schema_dir !== undefined)
+    found.push(
+      conflict(["schema_dir"], "schemas come from a registry already", "one of `registry` and `schema_dir`"),
+    );
+  const names = new Map<string, number>();
+  for (const [i, { name }] of (decode.topic ?? []).entries()) {
+    const before = names.get(name);
+    if (before !== undefined)
+      found.push(
+        conflict(["topic", i, "name"], `decode.topic[${before}] is of the same topic`, "a topic of its own"),
+      );
+    else names.set(name, i);
+  }
+  const places: { at: (string | number)[]; plan: PayloadPlan | null }[] = [
+    { at: [], plan: planOf(decode.format, decode, decode.on_error) },
+    { at: ["key"], plan: decode.key === undefined ? null : planOf(decode.key.format, decode.key, "reject") },
+    ...(decode.topic ?? []).map((t, i) => ({ at: ["topic", i], plan: payloadPlan(decode, t.name, "value") })),
+  ];
+  for (const { at, plan } of places) if (plan !== null) found.push(...payloadConflicts(decode, at, plan));
+  return found;
+}
+
+function payloadConflicts(decode: DecodeSection, at: (string | number)[], plan: PayloadPlan): Conflict[] {
+  const found: Conflict[] = [];
+  const source = decode.registry !== undefined || decode.schema_dir !== undefined;
+  const place = at.reduce<unknown>(
+    (o, key) => (o as Record<string | number, unknown> | undefined)?.[key],
+    decode,
+  );
+  const written = (key: keyof PayloadOptions): boolean => (place as PayloadOptions)[key] !== undefined;
+  if (
+    plan.framing === "none" &&
+    source &&
+    plan.schemaFile === null &&
+    at.length === 0 &&
+    decode.framing === undefined
+  )
+    found.push({
+      path: ["framing"],
+      message: "do payloads name their schema?",
+      allowed: FRAMINGS.map((f) => `"${f}"`).join(" | "),
+      code: "config.missing",
+    });
+  if (plan.framing !== "none" && !source && plan.schemaFile === null)
+    found.push(
+      conflict(
+        [...at, "framing"],
+        "nothing knows the schemas that envelopes name",
+        "`registry`, `schema_dir` or `schema_file`",
+      ),
+    );
+  if (plan.framing === "none" && !source && plan.schemaFile === null && plan.format !== "json")
+    found.push({
+      path: [...at, "schema_file"],
+      message: `${plan.format} cannot be read without its schema`,
+      allowed: "`schema_file`, `registry` or `schema_dir`",
+      code: "config.missing",
+    });
+  if (plan.format === "json" && plan.message !== null && written("message"))
+    found.push(conflict([...at, "message"], "JSON has no messages", "to leave it out"));
+  if (decode.subject_strategy !== "topic" && decode.registry !== undefined && needsName(plan))
+    found.push(
+      conflict(
+        [...at, "message"],
+        `the strategy ${decode.subject_strategy} needs the record's name`,
+        "`message` or `subject`",
+      ),
+    );
+  return found;
+}
+
+/** Where the table's schema is the latest of a subject, and the subject is named by a record that nobody names. */
+function needsName(plan: PayloadPlan): boolean {
+  return plan.schemaFile === null && plan.subject === null && plan.message === null;
+}
+
+function conflict(path: (string | number)[], message: string, allowed: string): Conflict {
+  return { path, message, allowed, code: "config.conflict" };
+}
+
+export const decodeSpec = z
+  .strictObject(decodeShape)
+  .superRefine((o, ctx) => {
+    for (const { path, message, allowed, code } of conflicts(o))
+      ctx.addIssue({ code: "custom", path, message, params: { code, allowed } });
+  })
+  .describe("How payloads become columns, and where their schemas come from.");

@@ -1,0 +1,146 @@
+/** Goal: [decode] says how each topic's payloads are read, and what cannot work is told by path. Method: tables of options. */
+import { describe, expect, test } from "bun:test";
+import { decodeSpec, payloadPlan } from "../../../src/core/config/decode-options.ts";
+
+const registry = { url: ["http://r:8081"] };
+
+function problems(o: object): [string, string, string][] {
+  const issues = decodeSpec.safeParse(o).error?.issues ?? [];
+  return issues.map((i) => {
+    const code = "params" in i ? String((i.params as { code: string }).code) : i.code;
+    return [i.path.join("."), i.message, code];
+  });
+}
+
+describe("plans", () => {
+  test("a topic's own options go before the section's", () => {
+    const decode = decodeSpec.parse({
+      format: "avro",
+      framing: "confluent",
+      subject: "all-value",
+      registry,
+      key: { format: "json", framing: "none" },
+      topic: [
+        { name: "a", subject: "a-value", on_error: "fail" },
+        { name: "b", format: "json", framing: "none" },
+      ],
+    });
+    const rest = { schemaFile: null, message: null };
+    expect(payloadPlan(decode, "other", "value")).toEqual({
+      format: "avro",
+      framing: "confluent",
+      subject: "all-value",
+      onError: "reject",
+      ...rest,
+    });
+    expect(payloadPlan(decode, "a", "value")).toMatchObject({
+      framing: "confluent",
+      subject: "a-value",
+      onError: "fail",
+    });
+    // Another format: neither the subject nor the framing of the section are of it.
+    expect(payloadPlan(decode, "b", "value")).toEqual({
+      format: "json",
+      framing: "none",
+      subject: null,
+      onError: "reject",
+      ...rest,
+    });
+    expect(payloadPlan(decode, "a", "key")).toMatchObject({
+      format: "json",
+      framing: "none",
+      onError: "fail",
+    });
+  });
+
+  test("keys stay bytes unless they are asked for; a message's leading dot is taken off; defaults", () => {
+    const decode = decodeSpec.parse({ format: "protobuf", schema_file: "x.proto", message: ".a.B" });
+    expect(payloadPlan(decode, "t", "key")).toBeNull();
+    expect(payloadPlan(decode, "t", "value")).toMatchObject({
+      framing: "none",
+      schemaFile: "x.proto",
+      message: "a.B",
+    });
+    expect([decode.max_depth, decode.max_payload_bytes, decode.subject_strategy]).toEqual([
+      64,
+      16 << 20,
+      "topic",
+    ]);
+  });
+});
+
+describe("what is refused", () => {
+  const missing = "config.missing";
+  const conflict = "config.conflict";
+  const cases: [string, object, [string, string, string][]][] = [
+    ["nothing wrong: JSON needs no schema", { format: "json" }, []],
+    [
+      "nothing wrong: a file, an envelope and a file",
+      { format: "avro", framing: "glue", schema_file: "x" },
+      [],
+    ],
+    [
+      "Avro from nowhere",
+      { format: "avro" },
+      [["schema_file", "avro cannot be read without its schema", missing]],
+    ],
+    [
+      "a registry, and no word on envelopes",
+      { format: "avro", registry },
+      [["framing", "do payloads name their schema?", missing]],
+    ],
+    ["nothing wrong: the latest schema of the registry", { format: "avro", framing: "none", registry }, []],
+    [
+      "envelopes that nobody can look up",
+      { format: "json", framing: "confluent" },
+      [["framing", "nothing knows the schemas that envelopes name", conflict]],
+    ],
+    [
+      "two sources",
+      { format: "avro", framing: "confluent", registry, schema_dir: "d" },
+      [["schema_dir", "schemas come from a registry already", conflict]],
+    ],
+    [
+      "a topic twice",
+      { format: "json", topic: [{ name: "a" }, { name: "b" }, { name: "a" }] },
+      [["topic.2.name", "decode.topic[0] is of the same topic", conflict]],
+    ],
+    [
+      "a topic and keys from nowhere",
+      { format: "json", topic: [{ name: "a", format: "avro" }], key: { format: "protobuf" } },
+      [
+        ["key.schema_file", "protobuf cannot be read without its schema", missing],
+        ["topic.0.schema_file", "avro cannot be read without its schema", missing],
+      ],
+    ],
+    [
+      "a message of JSON",
+      { format: "json", message: "a.B" },
+      [["message", "JSON has no messages", conflict]],
+    ],
+    [
+      "records without a name",
+      { format: "avro", framing: "confluent", registry, subject_strategy: "record" },
+      [["message", "the strategy record needs the record's name", conflict]],
+    ],
+    [
+      "nothing wrong: records with a name",
+      { format: "avro", framing: "confluent", registry, subject_strategy: "topic_record", message: "a.B" },
+      [],
+    ],
+  ];
+  for (const [name, options, expected] of cases)
+    test(name, () => expect(problems(options)).toEqual(expected));
+
+  test("values and names that are none", () => {
+    expect(problems({ format: "xml" }).map(([path]) => path)).toEqual(["format"]);
+    expect(problems({ format: "json", topic: [{ nam: "a" }] }).map(([path]) => path)).toEqual([
+      "topic.0.name",
+      "topic.0",
+    ]);
+    expect(problems({ format: "avro", schema_file: "x", message: "1a" }).map(([path]) => path)).toEqual([
+      "message",
+    ]);
+    expect(problems({ format: "json", max_depth: 0 }).map(([path]) => path)).toEqual(["max_depth"]);
+  });
+});
