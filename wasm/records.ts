@@ -121,7 +121,7 @@ function item(node: usize, at: usize): usize {
   const c = load<u8>(at);
   if (c == 110) {
     if (load<u32>(at) != 0x6c6c756e || load<i32>(node, NULLABLE) == 0) return 0;
-    return absent(node) ? at + 4 : 0;
+    return absent(node, -1) ? at + 4 : 0;
   }
   store<i32>(node, used + 1, USED);
   if (form == STRUCT) {
@@ -131,8 +131,8 @@ function item(node: usize, at: usize): usize {
   return form == LIST && c == 91 ? list(node, cell, at + 1) : 0;
 }
 
-/** A null cell, and of a struct one in each of its members. False: cells are full. */
-function absent(node: usize): bool {
+/** A null cell (-1: null, -2: missing), and of a struct one in each of its members. False: cells are full. */
+function absent(node: usize, cause: i32): bool {
   const used = load<i32>(node, USED);
   if (used == load<i32>(node, CAPACITY)) {
     full = node;
@@ -140,13 +140,13 @@ function absent(node: usize): bool {
   }
   const cell = <usize>used << 2;
   const form = load<i32>(node);
-  store<i32>(<usize>load<i32>(node, STARTS) + cell, -1);
-  if (form == LEAF) store<i32>(<usize>load<i32>(node, ENDS) + cell, -1);
+  store<i32>(<usize>load<i32>(node, STARTS) + cell, cause);
+  if (form == LEAF) store<i32>(<usize>load<i32>(node, ENDS) + cell, cause);
   store<i32>(node, used + 1, USED);
   if (form != STRUCT) return true;
   let member = <usize>load<i32>(node, CHILD);
   for (let i = load<i32>(node, MEMBERS); i > 0; i--) {
-    if (!absent(<usize>load<i32>(member, MEMBER_NODE))) return false;
+    if (!absent(<usize>load<i32>(member, MEMBER_NODE), cause)) return false;
     member += MEMBER;
   }
   return true;
@@ -212,7 +212,7 @@ function object(node: usize, at: usize): usize {
   for (let member = members; member < behind; member += MEMBER) {
     if (load<i32>(member, SEEN) == mine) continue;
     const child = <usize>load<i32>(member, MEMBER_NODE);
-    if (load<i32>(child, NULLABLE) == 0 || !absent(child)) return 0;
+    if (load<i32>(child, NULLABLE) == 0 || !absent(child, -2)) return 0;
   }
   return at;
 }

@@ -8,6 +8,9 @@
  */
 import type { ColumnField, ColumnType } from "../types/table-batch.ts";
 
+/** Cells of values that are not there: null, or left out altogether. */
+export const CELL = { null: -1, missing: -2 } as const;
+
 export const FORM = { leaf: 0, struct: 1, list: 2, map: 3 } as const;
 
 /** Words of a node, and where in it. */

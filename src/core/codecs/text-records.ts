@@ -3,12 +3,20 @@
  * reader, then each column is read from its cells. A record that is refused costs only itself: what was read of it is
  * taken back, or, where a column finds the fault, its chunk is cut once more without it.
  */
-import type { ColumnBuilder, Mark } from "../types/column-builder.ts";
-import type { ColumnField } from "../types/table-batch.ts";
+import { builderOf, type ColumnBuilder, type Mark } from "../types/column-builder.ts";
+import type { ColumnField, TableColumn } from "../types/table-batch.ts";
 import type { PackedColumn } from "../types/text-cells.ts";
+import type { Value } from "../types/value.ts";
+import { cellValue } from "../types/value-cells.ts";
 import { CellColumns } from "./cell-columns.ts";
-import type { CellMemory, CellNode } from "./cell-memory.ts";
-import type { DecodeCode, DecodeFault, Payloads } from "./record-codec.ts";
+import { CELL, type CellMemory, type CellNode } from "./cell-memory.ts";
+import {
+  type DecodeCode,
+  DecodeError,
+  type DecodeFault,
+  type Payloads,
+  type RecordDecoder,
+} from "./record-codec.ts";
 
 /** Text that is cut at a time: it and its cells stay in the caches. */
 const CHUNK_BYTES = 256 * 1024;
@@ -51,7 +59,7 @@ export function chunkRows(nodes: number): number {
   return Math.max(16, Math.min(CHUNK_ROWS, Math.floor(CHUNK_CELLS / nodes)));
 }
 
-export class TextRecords {
+export class TextRecords implements RecordDecoder {
   readonly fields: readonly ColumnField[];
   readonly #o: TextOptions;
   readonly #memory: CellMemory;
@@ -88,6 +96,46 @@ export class TextRecords {
       rows += this.#chunk(columns, fault);
     }
     return rows;
+  }
+
+  value(bytes: Uint8Array, from: number, to: number): Value {
+    const columns = this.fields.map((f) => builderOf(f.type));
+    const one = { bytes, starts: Int32Array.of(from), ends: Int32Array.of(to), count: 1 };
+    this.decode(one, columns, ({ code, path, reason }) => {
+      throw new DecodeError(code, path, reason);
+    });
+    // Of one record, so cells and rows have the same numbers.
+    return this.#record(
+      this.#memory.nodes[0]!,
+      0,
+      columns.map((c) => c.finish()),
+    );
+  }
+
+  /** What the record left out is not there. */
+  #record(node: CellNode, row: number, columns: readonly TableColumn[]): Value {
+    const fields = node.children.flatMap((child, i) =>
+      this.#memory.cells(child)[row] === CELL.missing
+        ? []
+        : [{ name: child.name, value: this.#value(child, row, columns[i]!) }],
+    );
+    return { kind: "record", fields };
+  }
+
+  #value(node: CellNode, row: number, column: TableColumn): Value {
+    const value = cellValue(column, row);
+    if (value.kind === "record") return this.#record(node, row, column.children);
+    const [item] = node.children;
+    if (item === undefined || column.offsets === null) return value;
+    const first = column.offsets[row]!;
+    const [items] = column.children as readonly [TableColumn];
+    if (value.kind === "list")
+      return { kind: "list", items: value.items.map((_, i) => this.#value(item, first + i, items)) };
+    if (value.kind !== "map") return value;
+    const entries = value.entries.map(
+      ([key], i) => [key, this.#value(item.children[1]!, first + i, items.children[1]!)] as const,
+    );
+    return { kind: "map", entries };
   }
 
   /** Takes payloads from `first` on into the memory; gives the first that it did not take. */
@@ -178,7 +226,6 @@ export class TextRecords {
       rows += this.#read.length;
       first = behind;
     }
-    this.#memory.clear();
     return rows;
   }
 

@@ -3,12 +3,16 @@
  * (record-module.ts), what that leaves by record-cells.ts. Numbers are read from their digits, so none is bent on its way
  * through a double.
  */
+
+import type { SchemaText } from "../../schema/resolver.ts";
 import type { ColumnField, ColumnType } from "../../types/table-batch.ts";
 import type { PackedColumn } from "../../types/text-cells.ts";
 import { CellMemory, type CellNode, cellNodes } from "../cell-memory.ts";
+import { DecodeError } from "../record-codec.ts";
 import { chunkRows, type RecordScanner, type TextOptions, TextRecords } from "../text-records.ts";
 import { KIND } from "./cursor.ts";
 import { fits } from "./fits.ts";
+import { fieldsOfJsonSchema } from "./json-schema.ts";
 import { RecordCells, type RecordRules } from "./record-cells.ts";
 import { RECORD_MODULE } from "./record-module.ts";
 
@@ -91,4 +95,17 @@ export function jsonRecords(
     reader,
     module === null ? null : new ModuleScanner(memory, module),
   );
+}
+
+/** Of a JSON Schema. Throws a DecodeError: decode.schema, or decode.reserved for a property under the reserved prefix. */
+export function compileJson(
+  writer: Pick<SchemaText, "text" | "references">,
+  options: JsonOptions,
+): TextRecords {
+  const fields = fieldsOfJsonSchema(writer);
+  const { reserved } = options;
+  const taken = reserved === null ? undefined : fields.find((f) => f.name.toLowerCase().startsWith(reserved));
+  if (taken !== undefined)
+    throw new DecodeError("decode.reserved", taken.name, `names that begin with ${reserved} are reserved`);
+  return jsonRecords(fields, options);
 }

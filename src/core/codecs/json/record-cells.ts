@@ -6,7 +6,7 @@
 
 import { latin1 } from "../../types/text-cells.ts";
 import { typeText } from "../../types/type-text.ts";
-import { type CellMemory, type CellNode, FORM } from "../cell-memory.ts";
+import { CELL, type CellMemory, type CellNode, FORM } from "../cell-memory.ts";
 import type { DecodeCode } from "../record-codec.ts";
 import type { RecordReader } from "../text-records.ts";
 import { JsonCursor, KIND } from "./cursor.ts";
@@ -141,12 +141,12 @@ export class RecordCells implements RecordReader {
 
   #null(node: CellNode): boolean {
     if (!node.nullable) return this.#fail("decode.null", "null, and the field is required");
-    return this.#absent(node);
+    return this.#absent(node, CELL.null);
   }
 
-  #absent(node: CellNode): boolean {
-    if (!this.#memory.push(node, -1, -1)) return this.#noRoom(node);
-    return node.form !== FORM.struct || node.children.every((child) => this.#absent(child));
+  #absent(node: CellNode, cause: number): boolean {
+    if (!this.#memory.push(node, cause, cause)) return this.#noRoom(node);
+    return node.form !== FORM.struct || node.children.every((child) => this.#absent(child, cause));
   }
 
   /** Number of items; -1: refused. */
@@ -190,7 +190,7 @@ export class RecordCells implements RecordReader {
         this.#fail("decode.null", "missing, and the field is required");
         return this.#within(child.name);
       }
-      if (!this.#absent(child)) return false;
+      if (!this.#absent(child, CELL.missing)) return false;
     }
     return true;
   }

@@ -1,15 +1,16 @@
 /** XML payloads, one document each, to columns. */
 import type { ColumnBuilder } from "../../types/column-builder.ts";
 import type { ColumnField, ColumnType } from "../../types/table-batch.ts";
+import type { Value } from "../../types/value.ts";
 import { CellMemory, cellNodes } from "../cell-memory.ts";
-import { DecodeError, type DecodeFault, type Payloads } from "../record-codec.ts";
+import { DecodeError, type DecodeFault, type Payloads, type RecordDecoder } from "../record-codec.ts";
 import { chunkRows, type TextOptions, TextRecords } from "../text-records.ts";
 import { utf8Payloads } from "./encoding.ts";
 import { XmlCells, type XmlRules } from "./record-cells.ts";
 
 export interface XmlOptions extends XmlRules, TextOptions {}
 
-export class XmlRecords {
+export class XmlRecords implements RecordDecoder {
   readonly fields: readonly ColumnField[];
   readonly #records: TextRecords;
 
@@ -31,6 +32,14 @@ export class XmlRecords {
     return this.#records.decode(utf8, columns, (f) => {
       if (!refused.has(f.row)) fault(f);
     });
+  }
+
+  value(bytes: Uint8Array, from: number, to: number): Value {
+    const one = { bytes, starts: Int32Array.of(from), ends: Int32Array.of(to), count: 1 };
+    const utf8 = utf8Payloads(one, (_, reason) => {
+      throw new DecodeError("decode.encoding", "", reason);
+    });
+    return this.#records.value(utf8.bytes, utf8.starts[0]!, utf8.ends[0]!);
   }
 }
 

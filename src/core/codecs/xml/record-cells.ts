@@ -6,7 +6,7 @@
  * one, and text where none is wanted refuse the record: it would be lost.
  */
 import { typeText } from "../../types/type-text.ts";
-import { type CellMemory, type CellNode, FORM } from "../cell-memory.ts";
+import { CELL, type CellMemory, type CellNode, FORM } from "../cell-memory.ts";
 import type { DecodeCode } from "../record-codec.ts";
 import type { RecordReader } from "../text-records.ts";
 import { type Attribute, TOKEN, XmlError, XmlTokens } from "./tokens.ts";
@@ -93,9 +93,9 @@ export class XmlCells implements RecordReader {
   }
 
   /** A null cell, and of a struct one in each of its members. */
-  #absent(node: CellNode): void {
-    this.#push(node, -1, -1);
-    if (node.form === FORM.struct) for (const child of node.children) this.#absent(child);
+  #absent(node: CellNode, cause: number): void {
+    this.#push(node, cause, cause);
+    if (node.form === FORM.struct) for (const child of node.children) this.#absent(child, cause);
   }
 
   #refuse(code: DecodeCode, reason: string, step?: string): never {
@@ -117,7 +117,7 @@ export class XmlCells implements RecordReader {
     for (const [i, child] of node.children.entries()) {
       if (frame.met.has(i) || child.form === FORM.list) continue;
       if (!child.nullable) this.#refuse("decode.null", "missing, and the field is required", child.name);
-      this.#absent(child);
+      this.#absent(child, CELL.missing);
     }
     for (const [i, { cell, count }] of lists) this.#memory.setCell(node.children[i]!, cell, count);
   }
@@ -234,7 +234,7 @@ export class XmlCells implements RecordReader {
   #nil(node: CellNode): void {
     if (this.#tokens.next() !== TOKEN.close) this.#refuse("decode.type", "it is nil, and has content");
     if (!node.nullable) this.#refuse("decode.null", "nil, and the field is required");
-    this.#absent(node);
+    this.#absent(node, CELL.null);
   }
 
   /** Blanks around everything but text are not part of the value; nothing at all is null there. */
@@ -247,7 +247,7 @@ export class XmlCells implements RecordReader {
     while (to > from && b[to - 1]! <= 32) to--;
     if (from < to) return this.#push(node, from, to);
     if (!node.nullable) this.#refuse("decode.null", "empty, and the field is required");
-    this.#push(node, -1, -1);
+    this.#push(node, CELL.null, CELL.null);
   }
 
   #joined(pieces: readonly (readonly [number, number])[]): readonly [number, number] {
