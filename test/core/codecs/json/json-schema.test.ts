@@ -3,6 +3,8 @@
  * JSON text. Method: a schema a case, its columns in words.
  */
 import { expect, test } from "bun:test";
+import { isUtf8 } from "node:buffer";
+import { compileJson } from "../../../../src/core/codecs/json/compile.ts";
 import { fieldsOfJsonSchema } from "../../../../src/core/codecs/json/json-schema.ts";
 import { DecodeError } from "../../../../src/core/codecs/record-codec.ts";
 import type { SchemaReference } from "../../../../src/core/schema/resolver.ts";
@@ -131,4 +133,16 @@ test("what is no schema of records is refused with its place", () => {
   expect(refused({ properties: { a: { $ref: "x.json" } } })).toBe(
     'decode.schema a: the schema references "x.json", which came with no text',
   );
+});
+
+test("a schema compiles into a decoder; a property under the reserved prefix is refused", () => {
+  const options = { unknown: "reject", reserved: "_twg_", maxBytes: 1000, isUtf8 } as const;
+  const compiled = (properties: object) =>
+    compileJson({ text: JSON.stringify({ type: "object", properties }), references: [] }, options);
+  const bytes = new TextEncoder().encode('{"id":9007199254740993}');
+  expect(compiled({ id: { type: "integer" } }).value(bytes, 0, bytes.length)).toEqual({
+    kind: "record",
+    fields: [{ name: "id", value: { kind: "long", value: 9007199254740993n } }],
+  });
+  expect(() => compiled({ _TWG_dq: { type: "string" } })).toThrow("names that begin with _twg_ are reserved");
 });
