@@ -1,6 +1,7 @@
 /** Entry of a lane's Worker: builds the lane from the first message, then hands every further one to it. */
 import { libduckdbPath, loadRuntime } from "./adapters/duckdb/embedded.ts";
 import { loadNative } from "./adapters/duckdb/native.ts";
+import { KafkaWriter } from "./adapters/kafka/sink/writer.ts";
 import { createFrameDecoder } from "./adapters/kafka/wire/records/frame-decoder.ts";
 import type { LaneInit } from "./adapters/lanes/worker-host.ts";
 import { createNet } from "./adapters/net/net.ts";
@@ -83,6 +84,24 @@ function rawWriter(sink: LaneSink, instance: string, codecs: Codecs): OpenedWrit
         writer,
         renew: (renewed) => {
           if (renewed.kind === "postgres") writer.renew(renewed.writer.settings);
+        },
+      };
+    }
+    case "kafka": {
+      const hook = crashHook(sink.crashAt);
+      const writer = new KafkaWriter(sink.writer, {
+        net: createNet(systemClock),
+        clock: systemClock,
+        crypto: systemSaslCrypto,
+        chance: systemChance,
+        codecs,
+        writer: instance,
+        ...(hook === null ? {} : { hook }),
+      });
+      return {
+        writer,
+        renew: (renewed) => {
+          if (renewed.kind === "kafka") writer.renew(renewed.writer.settings);
         },
       };
     }

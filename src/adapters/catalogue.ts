@@ -7,6 +7,7 @@ import type { AdapterSpec } from "../core/config/adapter-spec.ts";
 import { isBucketUrl } from "../core/config/bucket-url.ts";
 import { Failure } from "../core/failure/failure.ts";
 import { filesSourceSpec } from "./files/spec.ts";
+import { kafkaSinkSpec } from "./kafka/sink/spec.ts";
 import { kafkaSourceSpec } from "./kafka/spec.ts";
 import { MAX_PARTS, s3Spec } from "./object-store/s3-spec.ts";
 import { parquetSinkSpec } from "./parquet/spec.ts";
@@ -49,7 +50,8 @@ export type FilesSource = z.output<typeof filesOnStores>;
 /** A sink's options with the name of its adapter, by which they are told apart. */
 export type Sink =
   | ({ readonly type: "parquet" } & z.output<typeof parquetOnStores>)
-  | ({ readonly type: "postgres" } & z.output<typeof postgresSinkSpec>);
+  | ({ readonly type: "postgres" } & z.output<typeof postgresSinkSpec>)
+  | ({ readonly type: "kafka" } & z.output<typeof kafkaSinkSpec>);
 
 const ADAPTERS: readonly AdapterSpec[] = [
   { kind: "source", name: "kafka", about: "topics of an Apache Kafka cluster", spec: kafkaSourceSpec },
@@ -70,6 +72,12 @@ const ADAPTERS: readonly AdapterSpec[] = [
     name: "postgres",
     about: "a table of a PostgreSQL database",
     spec: postgresSinkSpec,
+  },
+  {
+    kind: "sink",
+    name: "kafka",
+    about: "topics of an Apache Kafka cluster",
+    spec: kafkaSinkSpec,
   },
 ];
 

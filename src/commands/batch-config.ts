@@ -45,7 +45,8 @@ export interface BatchOptions {
 
 export interface BatchConfig extends Omit<ResolvedConfig, "source" | "sink"> {
   readonly source: Resolved<FilesSource & SourceShared>;
-  readonly sink: ResolvedConfig["sink"];
+  /** Rows of files go nowhere else. */
+  readonly sink: Exclude<ResolvedConfig["sink"], { readonly type: "kafka" }>;
 }
 
 const COMMAND_LINE = "command line";

@@ -1,5 +1,6 @@
 /** The checkup of a sink: one adapter's own, or of the machine's disk. */
 import { coverageKeyOf, ObjectVersionedStore } from "../adapters/coverage/object-store.ts";
+import { kafkaSinkCheckup } from "../adapters/kafka/sink/doctor.ts";
 import { s3Checkup } from "../adapters/object-store/s3-doctor.ts";
 import { S3Objects } from "../adapters/object-store/s3-objects.ts";
 import { S3Requests } from "../adapters/object-store/s3-requests.ts";
@@ -12,6 +13,8 @@ import { isBucketUrl } from "../core/config/bucket-url.ts";
 import type { Checkup } from "../core/ports/doctor.ts";
 import { isBatch } from "./batch-source.ts";
 import type { ResolvedConfig, SinkOf } from "./config-file.ts";
+import { kafkaParts } from "./kafka-parts.ts";
+import { checkupOf } from "./kafka-sink-parts.ts";
 import { s3Of } from "./object-stores.ts";
 import { postgresClientParts, preparedOf } from "./postgres-parts.ts";
 
@@ -31,6 +34,8 @@ export function sinkCheckup(config: ResolvedConfig, instance: string): Checkup |
         },
         postgresClientParts,
       );
+    case "kafka":
+      return kafkaSinkCheckup(checkupOf(config, sink), kafkaParts());
   }
 }
 

@@ -10,6 +10,7 @@ import { type Cli, outJson } from "./cli.ts";
 import { loadConfig, type ResolvedConfig, resolveSecrets } from "./config-file.ts";
 import { coverageFoldersIn, readCoverage } from "./coverage-reader.ts";
 import { type CoverageSummary, type StreamSummary, summarizeCoverage } from "./coverage-summary.ts";
+import { readKafkaCoverage } from "./kafka-coverage-reader.ts";
 import { readPostgresCoverage } from "./postgres-coverage-reader.ts";
 import { printable, styled } from "./style.ts";
 import { renderTable } from "./table.ts";
@@ -42,6 +43,7 @@ async function placesOf({ path, config }: InspectCoverageOptions, cli: Cli): Pro
     const loaded = await loadConfig(config);
     const { pipeline, sink } = loaded;
     if (sink.type === "postgres") return inDatabase(await resolveSecrets(loaded, cli.environment));
+    if (sink.type === "kafka") return inTopic(await resolveSecrets(loaded, cli.environment));
     if (isBucketUrl(sink.path)) {
       const of = { pipeline: pipeline.name, sink: sink.name };
       return inBucket(sink.path, await s3TableOf(config, cli.environment), of);
@@ -71,6 +73,11 @@ async function inBucket(
 ): Promise<Place[]> {
   const found = await bucketCoverage(rootOf(path), options, of);
   return found.map(({ place, state }) => ({ place, ...summarizeCoverage(state) }));
+}
+
+async function inTopic(config: ResolvedConfig): Promise<Place[]> {
+  const found = await readKafkaCoverage(config);
+  return found === null ? [] : [{ place: found.place, ...summarizeCoverage(found.state) }];
 }
 
 async function inDatabase(config: ResolvedConfig): Promise<Place[]> {

@@ -1,4 +1,5 @@
 /** What a lane's thread is told at its start; plain data, since it crosses a thread. */
+import type { KafkaWriterOptions } from "../adapters/kafka/sink/writer.ts";
 import type { ParquetWriterOptions } from "../adapters/parquet/writer.ts";
 import type { PostgresTableOptions } from "../adapters/postgres/table-writer.ts";
 import type { PostgresWriterOptions } from "../adapters/postgres/writer.ts";
@@ -31,7 +32,15 @@ interface PostgresTableLaneSink {
 
 export type BatchLaneSink = ParquetLaneSink | PostgresTableLaneSink;
 
-export type LaneSink = ParquetLaneSink | PostgresLaneSink;
+export interface KafkaLaneSink {
+  readonly kind: "kafka";
+  readonly rollBytes: number;
+  readonly rollIntervalMs: number;
+  readonly writer: KafkaWriterOptions;
+  readonly crashAt: string | null;
+}
+
+export type LaneSink = ParquetLaneSink | PostgresLaneSink | KafkaLaneSink;
 
 export interface LaneConfig {
   readonly instance: string;

@@ -2,6 +2,7 @@
 import { resolve } from "node:path";
 import type { FilesSource } from "../adapters/catalogue.ts";
 import { coverageFolderOf } from "../adapters/coverage/local.ts";
+import { filledName } from "../adapters/kafka/sink/settings.ts";
 import { rootOf } from "../adapters/parquet/template.ts";
 import { formatBytes, formatMs } from "../core/config/option-types.ts";
 import { hostPortText } from "../core/config/render.ts";
@@ -64,6 +65,13 @@ function rawText({ pipeline, sink }: PipelineConfig, processors: number): string
     const what = sink.mode === "upsert" ? "the latest record of each key in" : "rows of";
     return `${what} ${sink.table} by COPY; each lane commits ${when}`;
   }
+  if (sink.type === "kafka") {
+    const bytes = commitBytesOf(pipeline, sink, pipeline.lanes ?? defaultLanes(processors));
+    const when = `at ${formatBytes(bytes)} or after ${formatMs(sink.commit_interval_ms)}`;
+    const where =
+      sink.partition === "same" ? "the partition of the same number" : "the partition of their key";
+    return `records as they are into topic ${sink.topic}, ${where}, ${sink.compression}; each lane commits ${when}`;
+  }
   const size = formatBytes(sink.roll_bytes);
   const codec =
     sink.compression === "none" ? "uncompressed" : `${sink.compression} level ${sink.compression_level}`;
@@ -79,6 +87,13 @@ function coverageText({ pipeline, sink }: PipelineConfig): string {
       `become durable in one commit, and ${kept}`
     );
   }
+  if (sink.type === "kafka") {
+    const topic = filledName(sink.coverage_topic, { pipeline: pipeline.name, sink: sink.name });
+    return (
+      `in the compacted topic ${topic} of the cluster that is written to: records and the record of what they ` +
+      `stand for become visible in one transaction, and ${kept}`
+    );
+  }
   const folder = resolve(coverageFolderOf(rootOf(sink.path), pipeline.name, sink.name));
   return `in ${folder}, beside the files: whoever has the files has the record of what they hold, and ${kept}`;
 }
@@ -92,8 +107,11 @@ function deliveryText({ source, sink }: PipelineConfig): string {
     sink.type === "postgres"
       ? "transactional, every record exactly once: rows, receipt and positions are one transaction, an answer to " +
         "COMMIT that is lost is settled by the receipt"
-      : "two-phase, every record exactly once: a file is durable under a temporary name, its intent is recorded, " +
-        "it is renamed, its positions are covered";
+      : sink.type === "kafka"
+        ? "transactional, every record exactly once for readers of committed records: records and positions are one " +
+          "transaction, whose end is looked up where its answer is lost"
+        : "two-phase, every record exactly once: a file is durable under a temporary name, its intent is recorded, " +
+          "it is renamed, its positions are covered";
   return `${how}; ${acknowledged}`;
 }
 

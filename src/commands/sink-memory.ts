@@ -6,10 +6,12 @@ import type { PipelineConfig, SinkOf } from "./config-file.ts";
 
 /** Of an upload: the part that gathers and two under way. */
 const PARTS_HELD = 3;
+/** Of a lane's producer; as much may wait before it. */
+const KAFKA_BUFFER_BYTES = 8 * 1024 * 1024;
 /** As of the option's spec, for a bucket without a section of its own. */
 const PART_BYTES = 8 * 1024 * 1024;
 
-type Sized = Pick<SinkOf<"postgres">, "commit_bytes">;
+type Sized = Pick<SinkOf<"postgres" | "kafka">, "commit_bytes">;
 
 /** Bytes of rows at which a lane commits: all lanes together hold no more than `max_bytes` of them. */
 export function commitBytesOf(
@@ -37,6 +39,14 @@ export function sinkMemory(
     const why = each < sink.commit_bytes ? "max_bytes / lanes, less than commit_bytes" : "commit_bytes";
     const bytes = lanes * each;
     return { bytes, text: `rows until they are committed: ${formatBytes(bytes)} (${lanes} lanes x ${why})` };
+  }
+  if (sink.type === "kafka") {
+    const bytes = lanes * 2 * KAFKA_BUFFER_BYTES;
+    const each = formatBytes(KAFKA_BUFFER_BYTES);
+    return {
+      bytes,
+      text: `records until they are sent: ${formatBytes(bytes)} (${lanes} lanes x 2 x ${each})`,
+    };
   }
   if (!isBucketUrl(rootOf(sink.path))) return null;
   const file = PARTS_HELD * (sink.s3?.part_bytes ?? PART_BYTES);

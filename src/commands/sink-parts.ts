@@ -25,6 +25,8 @@ export interface SinkContext {
   readonly shared: boolean;
   /** Worker threads, each with a writer of its own. */
   readonly lanes: number;
+  /** Name of the thread that has a lane's number now; a lane that was replaced has another. */
+  readonly laneLife?: (lane: number) => string;
   readonly observer: Observer;
   readonly hook: PointHook | null;
 }

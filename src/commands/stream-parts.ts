@@ -19,6 +19,7 @@ import { Runner } from "../core/pipeline/runner.ts";
 import type { FromLane, ToLane } from "../core/ports/lane.ts";
 import type { Observer } from "../core/ports/observer.ts";
 import type { ResolvedConfig } from "./config-file.ts";
+import { kafkaSinkParts } from "./kafka-sink-parts.ts";
 import type { LaneConfig, LaneSink, RenewSink } from "./lane-config.ts";
 import { parquetParts } from "./parquet-parts.ts";
 import { postgresParts } from "./postgres-parts.ts";
@@ -61,7 +62,9 @@ export function buildStream(
   const { pipeline, source: from } = config;
   const instance = randomBytes(8).toString("hex");
   const lanes = lanesOf(config);
-  const sink = sinkParts(config, { instance, shared: isShared(from), lanes, observer, hook });
+  const lives = new Map<number, string>();
+  const laneLife = (lane: number) => `${lives.get(lane) ?? ""}-l${lane}`;
+  const sink = sinkParts(config, { instance, shared: isShared(from), lanes, laneLife, observer, hook });
   let spawned = 0;
   const threads = new Map<number, Thread<ToLane | RenewSink, FromLane>>();
   const hooked = hook === null ? {} : { hook };
@@ -105,6 +108,7 @@ export function buildStream(
       spawnLane: (lane) => {
         // A lane that was replaced must not use its predecessor's ids again.
         const life = `${instance}.${spawned++}`;
+        lives.set(lane, life);
         const init = { t: "init", lane, config: laneConfig(config, life, sink.lane) } as const;
         const thread = spawnWorkerLane<LaneConfig, RenewSink>(init);
         threads.set(lane, thread);
@@ -157,6 +161,8 @@ function sinkParts(config: ResolvedConfig, context: SinkContext): SinkParts {
       return parquetParts(config, sink, context);
     case "postgres":
       return postgresParts(config, sink, context);
+    case "kafka":
+      return kafkaSinkParts(config, sink, context);
   }
 }
 
@@ -164,7 +170,7 @@ function laneConfig(config: ResolvedConfig, instance: string, sink: LaneSink): L
   const { max_records, max_bytes } = config.batch;
   // A set takes whole batches: smaller ones keep it near the size at which it is committed.
   const [rows, bytes] =
-    sink.kind === "postgres" ? [COPY_BATCH_RECORDS, COPY_BATCH_BYTES] : [RAW_BATCH_RECORDS, RAW_BATCH_BYTES];
+    sink.kind === "parquet" ? [RAW_BATCH_RECORDS, RAW_BATCH_BYTES] : [COPY_BATCH_RECORDS, COPY_BATCH_BYTES];
   return {
     instance,
     maxDecompressedBytes: MAX_DECOMPRESSED_BYTES,

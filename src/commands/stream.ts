@@ -131,7 +131,7 @@ function telemetryOf(
     },
     fatalMs: pipeline.stall_ms,
     onFatalStall,
-    rollMs: sink.type === "postgres" ? sink.commit_interval_ms : sink.roll_interval_ms,
+    rollMs: sink.type === "parquet" ? sink.roll_interval_ms : sink.commit_interval_ms,
   });
 }
 

@@ -7,6 +7,7 @@ import type { BatchConfig } from "./batch-config.ts";
 
 export function unfit(config: CheckedConfig): Problem[] {
   const { source, sink } = config as unknown as BatchConfig;
+  if (String(sink.type) === "kafka") return unfitForTopics(config);
   if (sink.type !== "postgres") return [];
   const problems: Problem[] = [];
   const say = (path: ConfigPath, seen: string, allowed: string, hint: string) =>
@@ -46,4 +47,22 @@ export function unfit(config: CheckedConfig): Problem[] {
       "the later row wins, by the position in its file",
     );
   return problems;
+}
+
+/** Records of topics go into topics; whether the cluster is the same is found out when both are asked. */
+function unfitForTopics(config: CheckedConfig): Problem[] {
+  const { source } = config as unknown as BatchConfig;
+  if (String(source.type) === "kafka") return [];
+  const path: ConfigPath = ["sink", 0, "type"];
+  return [
+    {
+      code: "config.conflict",
+      file: config.file,
+      line: config.lineOf(path),
+      path: pathText(path),
+      seen: quoted("kafka"),
+      allowed: "a sink that takes rows of files",
+      hint: "rows of files have no bytes that could be a record's; topics are written by `twg stream`",
+    },
+  ];
 }

@@ -42,4 +42,19 @@ export const KAFKA_PRODUCER_CODES = {
     false,
     "The outcome of the end of a transaction could not be learned in time.",
   ),
+  "kafka.coverage_topic": spec(
+    "environment",
+    false,
+    "The topic named as coverage_topic cannot keep coverage: it must be compacted and have two partitions.",
+  ),
+  "kafka.sink_is_source": spec(
+    "config",
+    false,
+    "The sink would write into a topic that is read, or its coverage is read: name another topic.",
+  ),
+  "kafka.sink_recreated": spec(
+    "environment",
+    false,
+    "A topic that the sink wrote to is gone or was made anew, and records of it count as landed.",
+  ),
 } as const;

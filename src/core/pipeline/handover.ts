@@ -9,6 +9,7 @@
 import type { SetCommitter } from "../delivery/committer.ts";
 import type { Ledger } from "../delivery/ledger.ts";
 import { asFailure, type Failure } from "../failure/failure.ts";
+import type { StreamCoverage } from "../ports/coverage.ts";
 import type { Observer } from "../ports/observer.ts";
 import type { Source } from "../ports/source.ts";
 import type { Acknowledger } from "./acknowledger.ts";
@@ -24,6 +25,7 @@ export interface HandoverParts {
   readonly acks: Acknowledger;
   readonly ledger: Ledger;
   readonly source: Source;
+  readonly coverage: StreamCoverage;
   readonly observer: Observer;
   readonly finished: () => boolean;
   readonly fail: (failure: Failure) => void;
@@ -97,7 +99,10 @@ export class Handover {
     const lanes = [...new Set(streams.map((s) => this.#p.table.get(s).lane))];
     await Promise.all(lanes.map((lane) => this.#land(lane)));
     await this.#p.acks.flush();
+    const keys = streams.map((s) => this.#p.table.get(s)).flatMap((s) => (s.dropped ? [] : [s.key]));
     this.#forget(streams, why);
+    // Whoever gets them can do without, only less smoothly.
+    await this.#p.coverage.release?.(keys).catch(() => {});
   }
 
   async #land(lane: number): Promise<void> {

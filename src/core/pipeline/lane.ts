@@ -235,7 +235,7 @@ export class Lane {
       this.#o.writer.open(this.#setId);
       this.#openedAt = batch.ingestTs;
     }
-    const taken = batch.rows > 0 ? this.#o.writer.write(batch) : 0;
+    const taken = batch.rows > 0 ? this.#o.writer.write(batch, entry.info.authority) : 0;
     this.#writeMs += this.#o.clock.monotonic() - t;
     const next = taken < batch.rows ? offsetOf(batch, taken) : batch.span.next;
     this.#spans.add(entry.key, batch.span.from, next);

@@ -80,6 +80,8 @@ export class StreamTable {
   readonly #byKey = new Map<StreamKey, number>();
   readonly #rules: StartRules;
   readonly #lanes: number;
+  /** Lanes are dealt out in turn. */
+  #nextLane = 0;
   readonly #p: StreamTableParts;
 
   constructor(rules: StartRules, lanes: number, parts: StreamTableParts) {
@@ -104,11 +106,13 @@ export class StreamTable {
     settled: () => Promise<void> = async () => {},
   ): Promise<readonly Begun[]> {
     const named = await this.#name(found);
+    const lanes = named.map(() => this.#nextLane++ % this.#lanes);
     const claims = await this.#p.coverage.claim(
       named.map((n) => streamKey(n.id)),
       groupEpoch,
+      lanes,
     );
-    const planned = named.map((n, i) => this.#plan(n, claims[i]!));
+    const planned = named.map((n, i) => ({ ...this.#plan(n, claims[i]!), lane: lanes[i]! }));
     const lost = planned.flatMap((p) => p.plan.newLost);
     const origins = planned.flatMap((p) => (p.origin === null ? [] : [p.origin]));
     if (lost.length > 0) await this.#p.coverage.recordLost(lost);
@@ -128,6 +132,7 @@ export class StreamTable {
     const claims = await this.#p.coverage.claim(
       mine.map((x) => x.s.key),
       groupEpoch,
+      mine.map(() => lane),
     );
     return mine.flatMap(({ s, stream }, i) => {
       // Lost while we claimed: the claim that follows it, by its owner, is the higher one.
@@ -242,9 +247,8 @@ export class StreamTable {
     return { found, id, key, claim, plan, committed, origin, stale };
   }
 
-  #add({ found, id, key, claim, plan, committed, stale }: Planned): Begun {
+  #add({ found, id, key, claim, plan, committed, stale, lane }: Planned & { readonly lane: number }): Begun {
     const stream = this.#streams.length;
-    const lane = stream % this.#lanes;
     const { position } = plan;
     // A commit that is missing is behind too, where an earlier run has landed something and died before its commit.
     const told = committed ?? claim.covered[0]?.from ?? position;

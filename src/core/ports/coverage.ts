@@ -6,9 +6,25 @@ import type { Failure } from "../failure/failure.ts";
 import type { Span, StreamKey } from "../records/stream.ts";
 import type { Target } from "./object-store.ts";
 
+/**
+ * Whose transactions write a stream, in a sink where that is what fences: whoever claims the stream after us takes
+ * this identity over first, so nothing can be committed under it any more. Good for one life of one lane.
+ */
+export interface WriterIdentity {
+  readonly id: string;
+  readonly life: string;
+  readonly producerId: bigint;
+  readonly epoch: number;
+}
+
 /** The right to write a stream: a generation of a live owner, or a lease of a recovery window. */
 export type Authority =
-  | { readonly kind: "generation"; readonly stream: StreamKey; readonly generation: number }
+  | {
+      readonly kind: "generation";
+      readonly stream: StreamKey;
+      readonly generation: number;
+      readonly writer?: WriterIdentity;
+    }
   | { readonly kind: "lease"; readonly window: string; readonly lease: number };
 
 export interface Intent {
@@ -72,8 +88,17 @@ export interface Origin {
 export interface StreamCoverage {
   /** Takes the store for this process. Throws coverage.owned (environment) naming a living first owner. */
   open(): Promise<void>;
-  /** Raises the generation of each stream and settles whatever touches it. `groupEpoch` null: no group. */
-  claim(streams: readonly StreamKey[], groupEpoch: number | null): Promise<readonly Claim[]>;
+  /**
+   * Raises the generation of each stream and settles whatever touches it. `groupEpoch` null: no group. `lanes`: which
+   * one will write each.
+   */
+  claim(
+    streams: readonly StreamKey[],
+    groupEpoch: number | null,
+    lanes?: readonly number[],
+  ): Promise<readonly Claim[]>;
+  /** They were given up in good order: nothing of them is written here any more, so whoever claims them fences nobody. */
+  release?(streams: readonly StreamKey[]): Promise<void>;
   covered(stream: StreamKey): Promise<readonly Range[]>;
   recordLost(ranges: readonly LostRange[]): Promise<void>;
   /**

@@ -102,6 +102,15 @@ export class KafkaProducer {
     else if (this.#rules.idempotent) this.#machine.identify(await this.#newIdentity(signal));
   }
 
+  /**
+   * Instead of `start`: transactions under an identity that was had elsewhere for this transactional id. It is good until
+   * somebody else asks for one, and this producer never does.
+   */
+  async assume(identity: ProducerIdentity, signal: AbortSignal): Promise<void> {
+    await this.#transactional().assume(identity, signal);
+    this.#machine.identify(identity);
+  }
+
   /** An id of any broker. */
   async #newIdentity(signal: AbortSignal): Promise<ProducerIdentity> {
     const { clock, chance } = this.#parts;

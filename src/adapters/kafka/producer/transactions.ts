@@ -80,6 +80,13 @@ export class Transactions {
     return identity;
   }
 
+  /** Goes on under an identity that somebody else has got for us. Nobody is fenced by it. */
+  async assume(identity: ProducerIdentity, signal: AbortSignal): Promise<void> {
+    this.#second = await this.#speaksSecond(signal);
+    this.#identity = identity;
+    this.#state = { at: "ready" };
+  }
+
   async #speaksSecond(signal: AbortSignal): Promise<boolean> {
     let second = false;
     const { client } = this.#parts;

@@ -1,0 +1,47 @@
+/** All of a sink's coverage as one value, for those who only look. */
+import type { Codecs } from "../../../core/compression/codec.ts";
+import type { CoverageState, StreamState } from "../../../core/coverage/state.ts";
+import type { StreamKey } from "../../../core/records/stream.ts";
+import type { Clock } from "../../../core/time/clock.ts";
+import type { KafkaClient } from "../client.ts";
+import { KeyedLog } from "./keyed-log.ts";
+import {
+  decodeRanges,
+  decodeState,
+  RANGE_PARTITION,
+  type SinkKey,
+  STATE_PARTITION,
+  united,
+} from "./state.ts";
+
+/** An open transaction of a pipeline that runs is over in moments; what is behind one that stays open is not shown. */
+const STABLE_MS = 2_000;
+
+/** Null: there is no such topic. What was committed while it was read may be in it or not. */
+export async function readCoverageTopic(
+  key: SinkKey,
+  topic: string,
+  parts: { readonly client: KafkaClient; readonly clock: Clock; readonly codecs: Codecs },
+): Promise<CoverageState | null> {
+  const { client } = parts;
+  const { errors } = await client.refresh([topic], client.life);
+  if (errors.has(topic)) return null;
+  const logs = [STATE_PARTITION, RANGE_PARTITION].map(
+    (partition) => new KeyedLog(topic, partition, { ...parts, stableMs: STABLE_MS }),
+  );
+  for (const log of logs) await log.read(client.life);
+  const [states, ranges] = logs;
+  const { coverage } = decodeState(key, states?.entries ?? new Map());
+  const landed = decodeRanges(key, ranges?.entries ?? new Map());
+  const streams = new Map<StreamKey, StreamState>();
+  const total = { rows: 0, bytes: 0 };
+  for (const [stream, s] of coverage.streams) {
+    const all = united(landed.get(stream)?.values() ?? []);
+    streams.set(stream, { ...s, covered: all.ranges });
+    total.rows += all.rows;
+    total.bytes += all.bytes;
+  }
+  // No files: what landed stands as one entry of the index that is not kept anywhere.
+  const segments = [{ name: "topic", entries: 0, files: 0, level: 0, ...total }];
+  return { ...coverage, streams, segments };
+}

@@ -1,0 +1,346 @@
+/**
+ * One set of records on its way into topics: one transaction, under the identity that the claims of its streams gave.
+ * Records go out while they come; `seal` adds the ranges that they stand for, and commits.
+ *
+ * Whatever goes wrong ends the set and its identity: it is refused, its streams are claimed anew, which settles what
+ * became of the transaction, and what is not covered then is read again. So an end whose answer was lost is never
+ * assumed either way, and never tried twice.
+ */
+
+import { isOutage } from "../../../core/coverage/outage.ts";
+import { overlapsRange, unionRanges } from "../../../core/coverage/ranges.ts";
+import type { TRANSACTION_POINTS } from "../../../core/delivery/crash-points.ts";
+import { asFailure, Failure } from "../../../core/failure/failure.ts";
+import type { Authority, WriterIdentity } from "../../../core/ports/coverage.ts";
+import type { SetFiles, SetRefusal } from "../../../core/ports/lane-parts.ts";
+import type { Span, StreamKey } from "../../../core/records/stream.ts";
+import { sleep } from "../../../core/time/clock.ts";
+import { type ClientParts, KafkaClient } from "../client.ts";
+import { columnsOf } from "../producer/columns.ts";
+import type { Delivery } from "../producer/delivery.ts";
+import type { ProducerOptions } from "../producer/options.ts";
+import { KafkaProducer, type ProducerParts } from "../producer/producer.ts";
+import type { RecordColumns } from "../wire/records/record-writer.ts";
+import type { KafkaSinkSettings } from "./settings.ts";
+import { encodeLanded, type Landed, RANGE_PARTITION, rangeKey, type SinkKey } from "./state.ts";
+
+/** The moments of a transaction, in order; a test ends the process there. */
+export type TransactionPoint = (typeof TRANSACTION_POINTS)[number];
+
+/** Plain data: it crosses to the lane's thread. */
+export interface TransactionSetOptions {
+  readonly settings: KafkaSinkSettings;
+  readonly key: SinkKey;
+  readonly coverageTopic: string;
+  readonly compression: NonNullable<ProducerOptions["compression"]>;
+  readonly compressionLevel: number | null;
+  readonly batchBytes: number;
+  readonly transactionTimeoutMs: number;
+}
+
+export interface TransactionSetParts extends ClientParts, ProducerParts {
+  /** Unique to this lane of this process: identities of another life are not used. */
+  readonly writer: string;
+  readonly hook?: (point: TransactionPoint) => void;
+}
+
+/** Records for one topic. `partition` null: by key. */
+export interface SetRecords {
+  readonly topic: string;
+  readonly partition: number | null;
+  readonly columns: RecordColumns;
+  readonly bytes: number;
+}
+
+/** Brokers take what they are asked to; a record is only compared with what they allow. */
+const MAX_RECORD_BYTES = 512 * 1024 * 1024;
+const BUFFER_BYTES = 8 * 1024 * 1024;
+const LINGER_MS = 20;
+/** So that what does not pass by itself is not tried in a circle at full speed. */
+const REFUSAL_PAUSE_MS = 1_000;
+
+export class TransactionSet {
+  readonly #o: TransactionSetOptions;
+  readonly #p: TransactionSetParts;
+  #settings: KafkaSinkSettings;
+  #client: KafkaClient | null = null;
+  #producer: KafkaProducer | null = null;
+  /** Whose `#producer` is. */
+  #identity: WriterIdentity | null = null;
+  /** It failed, or was left in the middle: of no use any more. */
+  #spent: WriterIdentity | null = null;
+  /** Of the open set; null: it has no records yet. */
+  #writer: WriterIdentity | null = null;
+  #begun = false;
+  #queue: SetRecords[] = [];
+  #queued = 0;
+  #deliveries: Delivery[] = [];
+  #byStream = new Map<StreamKey, { rows: number; bytes: number }>();
+  #rows = 0;
+  #size = 0;
+  /** Of the stream's current generation, by this lane. */
+  readonly #landed = new Map<StreamKey, Held>();
+  #refusal: SetRefusal | null = null;
+  /** Why, where people have to look at it: told once. */
+  #trouble: Failure | null = null;
+
+  constructor(options: TransactionSetOptions, parts: TransactionSetParts) {
+    this.#o = options;
+    this.#settings = options.settings;
+    this.#p = parts;
+  }
+
+  /** Connections that are opened from now on use these. */
+  renew(settings: KafkaSinkSettings): void {
+    this.#settings = settings;
+    this.#client?.renew(settings);
+  }
+
+  get held(): number {
+    return this.#queued + (this.#producer?.held ?? 0);
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Nothing of it will be committed: it had better end soon. */
+  get refused(): boolean {
+    return this.#refusal !== null;
+  }
+
+  open(id: string): void {
+    if (this.#rows > 0) throw new Failure("internal.bug", `set ${id} begins while another is open`);
+    this.#clear();
+  }
+
+  /** Whether records under this identity belong into the open set. */
+  takes(writer: WriterIdentity | undefined): boolean {
+    return writer === undefined || this.#writer === null || sameIdentity(this.#writer, writer);
+  }
+
+  /** Records that are the set's from now on. */
+  add(stream: StreamKey, writer: WriterIdentity | undefined, rows: number, records: SetRecords): void {
+    this.#writer ??= writer ?? null;
+    this.#rows += rows;
+    this.#size += records.bytes;
+    const sizes = this.#byStream.get(stream) ?? { rows: 0, bytes: 0 };
+    this.#byStream.set(stream, { rows: sizes.rows + rows, bytes: sizes.bytes + records.bytes });
+    if (this.#refusal !== null) return;
+    this.#queue.push(records);
+    this.#queued += records.bytes;
+  }
+
+  /** Sends what was added; waits while the producer has no room. */
+  async flush(): Promise<void> {
+    if (this.#refusal === null && this.#queue.length > 0) await this.#orRefuse(() => this.#send());
+    this.#tellOnce();
+  }
+
+  async seal(spans: readonly Span[], authorities: readonly Authority[]): Promise<SetFiles | SetRefusal> {
+    if (this.#refusal === null) await this.#orRefuse(() => this.#commit(spans, authorities));
+    this.#tellOnce();
+    const [refusal, rows, bytes] = [this.#refusal, this.#rows, this.#size];
+    this.#clear();
+    if (refusal === null) return { targets: [], covered: true, rows, bytes };
+    if (refusal.refused !== "fenced") await sleep(this.#p.clock, REFUSAL_PAUSE_MS);
+    return refusal;
+  }
+
+  async abort(): Promise<void> {
+    if (this.#begun || this.#rows > 0) this.#drop();
+    this.#clear();
+  }
+
+  #clear(): void {
+    this.#writer = null;
+    this.#begun = false;
+    this.#queue = [];
+    this.#queued = 0;
+    this.#deliveries = [];
+    this.#byStream = new Map();
+    this.#rows = 0;
+    this.#size = 0;
+    this.#refusal = null;
+    this.#trouble = null;
+  }
+
+  /** The transaction, if there is one, is left to whoever asks for the identity next. */
+  #drop(): void {
+    this.#spent = this.#writer ?? this.#identity;
+    this.#producer?.abort();
+    this.#producer = null;
+    this.#identity = null;
+  }
+
+  /** Throws only what would be the same the next time. */
+  async #orRefuse(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (e) {
+      const failure = e instanceof Refused ? e.failure : asFailure(e);
+      this.#drop();
+      this.#queue = [];
+      this.#queued = 0;
+      if (!(e instanceof Refused) && !isOutage(failure)) throw failure;
+      const fenced = e instanceof Refused ? e.reason : FENCED.has(failure.code) ? "fenced" : "gone";
+      this.#refusal = { refused: fenced, detail: failure.message };
+      this.#trouble = fenced === "gone" ? failure : null;
+    }
+  }
+
+  /** What people have to see (an outage, a right that is missing) goes out as a failure, once. */
+  #tellOnce(): void {
+    const trouble = this.#trouble;
+    this.#trouble = null;
+    if (trouble !== null) throw trouble;
+  }
+
+  async #open(writer: WriterIdentity): Promise<KafkaProducer> {
+    const producer = await this.#producing(writer);
+    if (!this.#begun) {
+      producer.begin();
+      this.#begun = true;
+      this.#p.hook?.("copy_begun");
+    }
+    return producer;
+  }
+
+  async #producing(writer: WriterIdentity): Promise<KafkaProducer> {
+    if (this.#producer !== null && this.#identity !== null && sameIdentity(this.#identity, writer))
+      return this.#producer;
+    const stale = this.#spent !== null && sameIdentity(this.#spent, writer);
+    if (writer.life !== this.#p.writer || stale) {
+      throw new Refused(
+        "fenced",
+        new Failure("kafka.producer_fenced", `the identity of ${writer.id} is spent`),
+      );
+    }
+    this.#producer?.abort();
+    this.#identity = writer;
+    this.#client ??= new KafkaClient(this.#settings, this.#p);
+    const { transactionTimeoutMs, batchBytes, compression, compressionLevel } = this.#o;
+    const level = compressionLevel === null ? {} : { compressionLevel };
+    this.#producer = new KafkaProducer(
+      this.#client,
+      {
+        transactionalId: writer.id,
+        transactionTimeoutMs,
+        deliveryTimeoutMs: transactionTimeoutMs,
+        batchBytes,
+        bufferBytes: BUFFER_BYTES,
+        maxRecordBytes: MAX_RECORD_BYTES,
+        lingerMs: LINGER_MS,
+        compression,
+        ...level,
+      },
+      this.#p,
+    );
+    await this.#producer.assume({ id: writer.producerId, epoch: writer.epoch }, this.#client.life);
+    return this.#producer;
+  }
+
+  async #send(): Promise<void> {
+    if (this.#writer === null) throw new Failure("internal.bug", "records without a writer's identity");
+    const producer = await this.#open(this.#writer);
+    const signal = this.#client!.life;
+    for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
+      this.#queued -= next.bytes;
+      const to = next.partition === null ? { signal } : { partition: next.partition, signal };
+      this.#deliveries.push(await producer.send(next.topic, next.columns, to));
+    }
+  }
+
+  async #commit(spans: readonly Span[], authorities: readonly Authority[]): Promise<void> {
+    const writer = this.#proven(spans, authorities);
+    await this.#send();
+    const producer = await this.#open(writer);
+    const signal = this.#client!.life;
+    await producer.flush(signal);
+    for (const delivery of this.#deliveries) await delivery.done;
+    this.#p.hook?.("rows_copied");
+    const landed = this.#landing(spans, authorities);
+    const records = [...landed].map(([stream, l]) => ({
+      key: rangeKey(this.#o.key, stream, l.generation),
+      value: encodeLanded(l.landed),
+    }));
+    // Behind the records: an open transaction holds up whoever reads the coverage, and lasts no longer there than it must.
+    const to = { partition: RANGE_PARTITION, signal };
+    const told = await producer.send(this.#o.coverageTopic, columnsOf(records), to);
+    await producer.flush(signal);
+    await told.done;
+    this.#p.hook?.("before_commit");
+    await producer.commit(signal);
+    this.#begun = false;
+    this.#p.hook?.("commit_answered");
+    for (const [stream, l] of landed) this.#landed.set(stream, l);
+  }
+
+  /** Every stream is written under one identity, which is the set's. */
+  #proven(spans: readonly Span[], authorities: readonly Authority[]): WriterIdentity {
+    const streams = new Set(spans.map((s) => s.stream));
+    let writer = this.#writer;
+    for (const a of authorities) {
+      if (a.kind !== "generation" || !streams.delete(a.stream)) continue;
+      writer ??= a.writer ?? null;
+      if (writer === null || a.writer === undefined || !sameIdentity(writer, a.writer)) {
+        const detail = `${a.stream} was claimed anew while the set was open`;
+        throw new Refused("fenced", new Failure("kafka.producer_fenced", detail));
+      }
+    }
+    if (writer === null || streams.size > 0)
+      throw new Refused(
+        "fenced",
+        new Failure("kafka.producer_fenced", "a set without the right to its streams"),
+      );
+    this.#writer = writer;
+    return writer;
+  }
+
+  /** What stands covered with this set, by stream. */
+  #landing(spans: readonly Span[], authorities: readonly Authority[]): Map<StreamKey, Held> {
+    const all = new Map<StreamKey, Held>();
+    for (const a of authorities) {
+      if (a.kind !== "generation") continue;
+      const known = this.#landed.get(a.stream);
+      const before = known?.generation === a.generation ? known.landed : NOTHING;
+      let { ranges } = before;
+      for (const span of spans.filter((s) => s.stream === a.stream)) {
+        if (overlapsRange(ranges, span)) {
+          const detail = `${a.stream} [${span.from}, ${span.next}) is covered in part`;
+          throw new Refused("overlap", new Failure("kafka.producer_fenced", detail));
+        }
+        ranges = unionRanges(ranges, [{ from: span.from, next: span.next }]);
+      }
+      const { rows = 0, bytes = 0 } = this.#byStream.get(a.stream) ?? {};
+      const landed = { ranges, rows: before.rows + rows, bytes: before.bytes + bytes };
+      all.set(a.stream, { generation: a.generation, landed });
+    }
+    return all;
+  }
+}
+
+interface Held {
+  readonly generation: number;
+  readonly landed: Landed;
+}
+
+const NOTHING: Landed = { ranges: [], rows: 0, bytes: 0 };
+
+/** The set may not be written: not a failure, but an answer. */
+class Refused extends Error {
+  readonly reason: SetRefusal["refused"];
+  readonly failure: Failure;
+
+  constructor(reason: SetRefusal["refused"], failure: Failure) {
+    super(failure.message);
+    this.reason = reason;
+    this.failure = failure;
+  }
+}
+
+const FENCED: ReadonlySet<string> = new Set(["kafka.producer_fenced", "kafka.transaction_failed"]);
+
+function sameIdentity(a: WriterIdentity, b: WriterIdentity): boolean {
+  return a.id === b.id && a.life === b.life && a.producerId === b.producerId && a.epoch === b.epoch;
+}
