@@ -47,6 +47,12 @@ def add_partitions(topic, total):
     return {}
 
 
+def alter(topic, config):
+    entries = [ka.ConfigEntry(name, value, incremental_operation=ka.AlterConfigOpType.SET) for name, value in config.items()]
+    all_done(client.incremental_alter_configs([ka.ConfigResource(ka.ConfigResource.Type.TOPIC, topic, incremental_configs=entries)]))
+    return {}
+
+
 def leaders(topic):
     found = client.list_topics(topic, timeout=10).topics[topic].partitions
     return {str(p): found[p].leader for p in found}
@@ -109,5 +115,5 @@ def no_acls(kind, name):
     return {}
 
 
-COMMANDS = [create, delete, add_partitions, leaders, replicas, ends, truncate, commits, commit, scram, acl, no_acls]
+COMMANDS = [create, delete, add_partitions, alter, leaders, replicas, ends, truncate, commits, commit, scram, acl, no_acls]
 print(json.dumps({c.__name__: c for c in COMMANDS}[command](**parameters)))

@@ -9,7 +9,7 @@
  * Between 2 and the commit nothing can have changed. A change that was overtaken, or whose end is not known, is made
  * again from 1 on: each is safe to be made twice.
  */
-import { asFailure, Failure } from "../../../core/failure/failure.ts";
+import { Failure } from "../../../core/failure/failure.ts";
 import type { Chance } from "../../../core/time/chance.ts";
 import { sleep } from "../../../core/time/clock.ts";
 import type { KafkaClient } from "../client.ts";
@@ -72,12 +72,11 @@ export class SinkLock {
         return await this.#once(decide, signal);
       } catch (e) {
         this.close();
-        const failure = asFailure(e);
-        if (!OVERTAKEN.has(failure.code)) throw failure;
+        if (!(e instanceof Failure && OVERTAKEN.has(e.code))) throw e;
         if (tries === OVERTAKEN_TRIES) {
           throw new Failure("kafka.timeout", `others changed the coverage ${tries} times meanwhile`, {
             at: this.#p.log.place,
-            cause: failure,
+            cause: e,
           });
         }
         const most = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** tries);

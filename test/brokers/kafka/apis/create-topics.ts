@@ -4,7 +4,7 @@ import type { Call } from "./table.ts";
 
 export function createTopics({ cluster, request, reply }: Call<"CreateTopics">): void {
   reply({
-    topics: request.body.topics.map(({ name, numPartitions, assignments }) => {
+    topics: request.body.topics.map(({ name, numPartitions, assignments, configs }) => {
       const partitions = numPartitions > 0 ? numPartitions : Math.max(assignments.length, 1);
       if (cluster.topics.has(name)) {
         return {
@@ -15,6 +15,7 @@ export function createTopics({ cluster, request, reply }: Call<"CreateTopics">):
         };
       }
       const made = request.body.validateOnly ? null : cluster.createTopic(name, { partitions });
+      for (const { name: key, value } of configs ?? []) if (value !== null) made?.configs.set(key, value);
       const id = made === null ? {} : { topicId: made.id };
       return {
         name,

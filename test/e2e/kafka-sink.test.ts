@@ -1,0 +1,266 @@
+/**
+ * Goal: topics of a real broker land in other topics exactly once and as they are, and a pipeline into Kafka starts, stops,
+ * is taken over, is killed at every point and is refused as any other. Method: librdkafka reads source and copy, committed
+ * records only, and compares them record for record. TWG_E2E_RECORDS sets the size (default 20,000).
+ */
+import { describe, expect, test } from "bun:test";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { columnsOf } from "../../src/adapters/kafka/producer/columns.ts";
+import { TRANSACTION_POINTS } from "../../src/core/delivery/crash-points.ts";
+import { demandBrokers } from "./demand-brokers.ts";
+import { realProducer } from "./kafka-producer-parts.ts";
+import { admin, createTopic, fresh, MAIN, python_, type Served } from "./real-kafka.ts";
+import { catchUp, command, type Pipeline, stream, workFolder } from "./twg.ts";
+import { until } from "./until.ts";
+
+const RECORDS = Number(process.env.TWG_E2E_RECORDS ?? "20000");
+const PARTITIONS = 6;
+const LIMIT = 120_000 + RECORDS;
+
+demandBrokers("Kafka into Kafka");
+
+interface Wanted {
+  readonly served: Served;
+  readonly topic: string;
+  readonly pipeline?: string;
+  readonly sink?: string;
+  readonly source?: string;
+  readonly to?: string;
+  readonly name?: string;
+}
+
+function pipeline(w: Wanted, folder = workFolder()): Pipeline {
+  const { served, topic, pipeline: more = "", sink = "", source = "", to = "copy.{topic}" } = w;
+  mkdirSync(folder, { recursive: true });
+  const config = join(folder, "twg.toml");
+  writeFileSync(
+    config,
+    `[pipeline]
+name = "${w.name ?? topic}"
+state_dir = "${join(folder, "state")}"
+${more}
+[source]
+type = "kafka"
+bootstrap = ${JSON.stringify(served.plain)}
+topics = ["${topic}"]
+group = "g-${topic}"
+${source}
+[[sink]]
+name = "raw"
+type = "kafka"
+bootstrap = ${JSON.stringify(served.plain)}
+topic = "${to}"
+commit_interval_ms = "300ms"
+${sink}
+[observability]
+listen = "off"
+`,
+  );
+  return { folder, lake: "", config };
+}
+
+interface Compared {
+  readonly records: number;
+  readonly copied: number;
+  readonly lost: number;
+  readonly doubled: number;
+  readonly foreign: number;
+  readonly differences: readonly string[];
+}
+
+async function filled(served: Served, records: number, partitions = PARTITIONS) {
+  const topic = fresh("ksink");
+  const replicas = Math.min(3, served.plain.length);
+  const config = { "min.insync.replicas": String(Math.min(2, replicas)) };
+  await createTopic(served, topic, { partitions, config });
+  await createTopic(served, `copy.${topic}`, { partitions, config });
+  const visible = await more(served, topic, records, partitions);
+  return { topic, visible };
+}
+
+async function more(
+  served: Served,
+  topic: string,
+  records: number,
+  partitions = PARTITIONS,
+): Promise<number> {
+  const wanted = JSON.stringify({ records, partitions, seed: 12 });
+  return (await python_<{ visible: number }>("produce.py", [served.plain.join(","), topic, wanted])).visible;
+}
+
+const compare = (served: Served, topic: string, how: "order" | "bag" | "locator") =>
+  python_<Compared>("compare_topics.py", [served.plain.join(","), topic, `copy.${topic}`, how]);
+
+const clean = (records: number) => ({
+  records,
+  copied: records,
+  lost: 0,
+  doubled: 0,
+  foreign: 0,
+  differences: [],
+});
+
+describe.skipIf(MAIN === null)("Kafka into Kafka", () => {
+  const served = MAIN as Served;
+
+  test(
+    `${RECORDS} records of mixed kinds land in their order as librdkafka reads them, once`,
+    async () => {
+      const { topic, visible } = await filled(served, RECORDS);
+      const p = pipeline({ served, topic, sink: 'partition = "same"\ncompression = "zstd"' });
+      await catchUp(p);
+      expect(await compare(served, topic, "order")).toMatchObject(clean(visible));
+      const again = await catchUp(p);
+      expect(again.output).toContain("stopped after 0 rows");
+      expect(await compare(served, topic, "order")).toMatchObject(clean(visible));
+      const inspected = await command(["inspect", "coverage", "-c", p.config, "--json"]);
+      const { places } = JSON.parse(inspected.output) as {
+        places: { rows: number; streams: { holes: unknown[] }[] }[];
+      };
+      expect(places.map((x) => [x.rows, x.streams.length])).toEqual([[visible, PARTITIONS]]);
+      expect(places[0]?.streams.flatMap((s) => s.holes)).toEqual([]);
+    },
+    LIMIT,
+  );
+
+  test(
+    "killed at each point of its transactions, with another number of lanes each time, nothing is lost or doubled",
+    async () => {
+      const { topic } = await filled(served, 2000);
+      const sink = 'metadata = "locator"\ncommit_bytes = "64KiB"';
+      let visible = 2000;
+      const points = ["sealed", ...TRANSACTION_POINTS, "before_acknowledge"];
+      for (const [i, point] of points.entries()) {
+        const p = pipeline({ served, topic, sink, pipeline: `lanes = ${1 + (i % 3)}` });
+        const killed = await stream(p, { environment: { TWG_CRASH_AT: `${point}:${1 + (i % 2)}` } }).ended();
+        expect([point, killed.signal]).toEqual([point, "SIGKILL"]);
+        visible += await more(served, topic, 500);
+      }
+      await catchUp(pipeline({ served, topic, sink }));
+      expect(await compare(served, topic, "locator")).toMatchObject(clean(visible));
+    },
+    LIMIT,
+  );
+
+  test(
+    "a second process is refused while the first lives, and takes over when it was killed",
+    async () => {
+      const { topic, visible } = await filled(served, 2000);
+      const p = pipeline({ served, topic });
+      const first = stream(p);
+      await first.saw("set.covered");
+      const second = await stream(p).ended();
+      expect([second.code, second.failure?.code]).toEqual([3, "coverage.owned"]);
+      first.kill("SIGKILL");
+      await first.ended();
+      await catchUp(p);
+      expect(await compare(served, topic, "bag")).toMatchObject(clean(visible));
+    },
+    LIMIT,
+  );
+
+  test(
+    "two members of a group share the partitions, one leaves in order and one is killed, and all land once",
+    async () => {
+      const { topic, visible } = await filled(served, 2000);
+      const source = 'group_protocol = "classic"\nsession_timeout_ms = "6s"';
+      const sink = 'metadata = "locator"';
+      const members = [0, 1, 2].map(() => stream(pipeline({ served, topic, source, sink })));
+      const [first, second, third] = members;
+      // Whoever was first may have read everything by now; what counts is that all have partitions.
+      await Promise.all(members.map((m) => m.saw("stream.begun")));
+      let all = visible + (await more(served, topic, 1000));
+      first?.kill("SIGTERM");
+      expect((await first?.ended())?.code).toBe(0);
+      second?.kill("SIGKILL");
+      await second?.ended();
+      all += await more(served, topic, 1000);
+      await until("all records in the copy", async () => {
+        const { copied } = await compare(served, topic, "locator");
+        return copied >= all;
+      });
+      third?.kill("SIGTERM");
+      expect((await third?.ended())?.code).toBe(0);
+      expect(await compare(served, topic, "locator")).toMatchObject(clean(all));
+    },
+    LIMIT,
+  );
+
+  test(
+    "what cannot be is refused at the start, each with its code, and nothing is written",
+    async () => {
+      const { topic } = await filled(served, 100);
+      const refused = async (w: Partial<Wanted>) => {
+        const ended = await stream(pipeline({ served, topic, ...w }), { untilCaughtUp: true }).ended();
+        return [ended.code, ended.failure?.code];
+      };
+      const name = (n: string) => ({ name: `${topic}-${n}` });
+      expect(await refused({ ...name("a"), to: "{topic}" })).toEqual([2, "kafka.sink_is_source"]);
+      expect(await refused({ ...name("b"), to: topic })).toEqual([2, "kafka.sink_is_source"]);
+      expect(await refused({ ...name("c"), sink: `coverage_topic = "${topic}"` })).toEqual([
+        3,
+        "kafka.coverage_topic",
+      ]);
+      expect(await refused({ ...name("d"), to: "missing.{topic}" })).toEqual([3, "kafka.unknown_topic"]);
+      await createTopic(served, `narrow.${topic}`, { partitions: 2 });
+      const same = { to: "narrow.{topic}", sink: 'partition = "same"' };
+      expect(await refused({ ...name("e"), ...same })).toEqual([3, "kafka.unknown_partition"]);
+      const compacted = fresh("coverage");
+      await createTopic(served, compacted, { partitions: 2, config: { "cleanup.policy": "compact,delete" } });
+      expect(await refused({ ...name("f"), sink: `coverage_topic = "${compacted}"` })).toEqual([
+        3,
+        "kafka.coverage_topic",
+      ]);
+      expect((await compare(served, topic, "bag")).copied).toBe(0);
+    },
+    LIMIT,
+  );
+
+  test(
+    "a record that the topic does not take ends the run with its place; with room for it the next run goes on",
+    async () => {
+      const topic = fresh("large");
+      await createTopic(served, topic, { config: { "max.message.bytes": "3000000" } });
+      await createTopic(served, `copy.${topic}`, { config: { "max.message.bytes": "100000" } });
+      const { signal } = new AbortController();
+      const { producer, close } = await realProducer(served.plain, { maxRecordBytes: 1 << 22 }, signal);
+      const values = [100, 200_000, 300].map((n) => ({ value: "x".repeat(n) }));
+      await (await producer.send(topic, columnsOf(values), { signal })).done;
+      await close();
+      const p = pipeline({ served, topic, sink: 'compression = "none"' });
+      const ended = await stream(p, { untilCaughtUp: true }).ended();
+      expect([ended.code, ended.failure?.code]).toEqual([1, "kafka.record_too_large"]);
+      expect(ended.failure?.line).toContain(`${topic}/0@1`);
+      expect((await compare(served, topic, "order")).copied).toBe(0);
+      await admin(served, "alter", { topic: `copy.${topic}`, config: { "max.message.bytes": "3000000" } });
+      await catchUp(p);
+      expect(await compare(served, topic, "order")).toMatchObject(clean(3));
+    },
+    LIMIT,
+  );
+
+  test(
+    "doctor looks at topics, rights and coverage and leaves nothing behind",
+    async () => {
+      const { topic } = await filled(served, 10);
+      const p = pipeline({ served, topic });
+      const looked = await command(["doctor", "-c", p.config, "--json"]);
+      const { findings } = JSON.parse(looked.output) as {
+        findings: { check: string; verdict: string; at: string }[];
+      };
+      const mine = findings.filter((f) => f.check.startsWith("kafka_sink."));
+      expect(mine.map((f) => f.check)).toEqual(
+        expect.arrayContaining([
+          "kafka_sink.bootstrap",
+          "kafka_sink.topic",
+          "kafka_sink.coverage",
+          "kafka_sink.transactions",
+        ]),
+      );
+      expect(mine.filter((f) => f.verdict === "failed")).toEqual([]);
+      expect((await compare(served, topic, "bag")).copied).toBe(0);
+    },
+    LIMIT,
+  );
+});
