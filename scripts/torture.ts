@@ -1,7 +1,7 @@
 /**
  * Kills a running pipeline with SIGKILL again and again and counts what landed with a reader that is not ours.
  *
- *   bun run torture --sink parquet|postgres|s3|batch [--scenario kills|groups] --kills 50 --seed 7 [--points] [--records 60000] [--partitions 6]
+ *   bun run torture --sink parquet|postgres|s3|kafka|batch [--scenario kills|groups] --kills 50 --seed 7 [--points] [--records 60000] [--partitions 6]
  *                   [--binary dist/twg] [--bootstrap VERSION|HOST:PORT [--kill-brokers]] [--keep] [--json]
  *
  * `--points` kills at each named point of delivery, of settling what the life before left, and of a write of the
@@ -14,6 +14,8 @@
  * with-servers.sh --postgres, or one that is started for the run).
  * With s3 it is a server of with-servers.sh --s3 (`--store versitygw` or `seaweedfs`), and with `--proxy 0.05` every
  * twentieth request meets what networks, load balancers and overloaded stores do.
+ * With kafka records go into another topic of the same real cluster (--bootstrap is needed), and librdkafka counts what readers
+ * of committed records find there.
  * With batch there is no broker: files of several kinds are landed by `twg batch`, and refused rows are compared as well;
  * `--destination postgres` lands them in tables, and kills sessions too.
  * With --bootstrap librdkafka writes while twg is killed, reads everything at the end, and every value is compared with the files.
@@ -33,6 +35,7 @@ import { tortureBatch } from "./torture/batch.ts";
 import { type BatchPlace, databasePlace, folderPlace } from "./torture/batch-places.ts";
 import { startBroker, type Topic, topicOf } from "./torture/broker.ts";
 import { type GroupTorture, tortureGroups } from "./torture/groups.ts";
+import { kafkaSink } from "./torture/kafka-sink.ts";
 import { parquetSink } from "./torture/parquet-sink.ts";
 import { postgresSink } from "./torture/postgres-sink.ts";
 import { kill, type Started, start } from "./torture/process.ts";
@@ -86,8 +89,10 @@ async function theSink(): Promise<TortureSink> {
         seed: Number(flags.seed),
         rollMs: ROLL_MS,
       });
+    case "kafka":
+      return kafkaSink(flags.bootstrap, `torture-${process.pid}-${flags.seed}`, Number(flags.partitions));
     default:
-      say(`sinks are parquet, postgres, s3 and batch, not ${flags.sink}`);
+      say(`sinks are parquet, postgres, s3, kafka and batch, not ${flags.sink}`);
       process.exit(2);
   }
 }
@@ -101,6 +106,7 @@ function stream(config: string, crashAt: string | null, untilCaughtUp: boolean):
 
 async function writeConfig(topic: Topic, sink: TortureSink): Promise<string> {
   const path = join(folder, "torture.toml");
+  sink.reads?.(topic.name);
   await Bun.write(
     path,
     `[pipeline]

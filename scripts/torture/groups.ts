@@ -320,6 +320,7 @@ export async function tortureGroups(
   if (served === null || served === undefined)
     throw new Error('no real cluster: run it below scripts/with-servers.sh --kafka "4.4.0:3"');
   const topic = fresh("groups");
+  o.sink.reads?.(topic);
   const run = new GroupRun(o, served, topic);
   const { fed, stuck, ends, commits, brokerKills } = await run.run();
   const landed = await o.sink.count();

@@ -18,6 +18,8 @@ export interface TortureSink {
   /** Lives that end at each point of delivery. */
   readonly points: readonly Life[];
   before(life: Life): void | Promise<void>;
+  /** Told which topic is read, before anything is. */
+  reads?(topic: string): void;
   /** Time that a process takes longer to begin than with a sink on this machine, ms. */
   readonly slowMs?: number;
   /** Begins to trouble the sink's own server, if it has one; the result ends that and brings it back. */

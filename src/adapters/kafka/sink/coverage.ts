@@ -39,7 +39,6 @@ import type {
   Range,
   StreamCoverage,
   TopicMemory,
-  WriterIdentity,
 } from "../../../core/ports/coverage.ts";
 import type { HostIdentity } from "../../../core/ports/host-identity.ts";
 import type { StreamKey } from "../../../core/records/stream.ts";
@@ -47,7 +46,7 @@ import { sleep } from "../../../core/time/clock.ts";
 import type { KafkaClient } from "../client.ts";
 import { columnsOf } from "../producer/columns.ts";
 import { KafkaProducer, type ProducerParts } from "../producer/producer.ts";
-import { Transactions } from "../producer/transactions.ts";
+import { WriterIdentities } from "./identities.ts";
 import { KeyedLog } from "./keyed-log.ts";
 import { type Decided, SinkLock } from "./lock.ts";
 import {
@@ -105,7 +104,7 @@ export class KafkaCoverage implements StreamCoverage {
   readonly #states: KeyedLog;
   readonly #ranges: KeyedLog;
   readonly #lock: SinkLock;
-  readonly #identities = new Map<string, WriterIdentity>();
+  readonly #identities: WriterIdentities;
   #beats: KafkaProducer | null = null;
   #beat = 0;
   /** The end of the line of calls: one at a time. */
@@ -121,7 +120,11 @@ export class KafkaCoverage implements StreamCoverage {
     const logParts = { ...parts, stableMs: options.transactionTimeoutMs + REQUEST_MS };
     this.#states = new KeyedLog(topic, STATE_PARTITION, logParts);
     this.#ranges = new KeyedLog(topic, RANGE_PARTITION, logParts);
-    const transactionalId = `${options.idPrefix}.coverage`;
+    const { idPrefix, instance, transactionTimeoutMs, shared = false } = options;
+    const { laneLife } = parts;
+    const identity = { idPrefix, instance, transactionTimeoutMs, shared, laneLife };
+    this.#identities = new WriterIdentities(identity, parts);
+    const transactionalId = `${idPrefix}.coverage`;
     this.#lock = new SinkLock({ topic, key: options.key, transactionalId }, { ...parts, log: this.#states });
   }
 
@@ -196,7 +199,7 @@ export class KafkaCoverage implements StreamCoverage {
     await this.#states.read(signal);
     const seen = decodeState(key, this.#states.entries);
     requireOwner(seen.coverage, instance);
-    const writers = await this.#takeOver(streams, lanes, seen);
+    const writers = await this.#identities.takeOver(streams, lanes, seen, signal);
     await this.#ranges.readToEnd(signal);
     const landed = decodeRanges(key, this.#ranges.entries);
     return this.#lock.change((now): Decided<readonly Claim[]> => {
@@ -230,47 +233,6 @@ export class KafkaCoverage implements StreamCoverage {
       const known = new Map([...now.targets, ...targets]);
       return { state: { coverage: state, writers: writing, targets: known }, ranges, answer: claims };
     }, signal);
-  }
-
-  /** Fences everybody who may write one of the streams, and answers under which identity each is written from now on. */
-  async #takeOver(
-    streams: readonly StreamKey[],
-    lanes: readonly number[],
-    seen: SinkState,
-  ): Promise<readonly WriterIdentity[]> {
-    const mine = streams.map((_, i) => ({ id: this.#writerId(lanes[i] ?? 0), lane: lanes[i] ?? 0 }));
-    const { instance } = this.#o;
-    const former = new Set(
-      streams.flatMap((s) => {
-        const id = seen.writers.get(s);
-        // An earlier process wrote it under an id that is ours by now: we have fenced it when we took that over.
-        const done =
-          id !== undefined && this.#identities.has(id) && seen.coverage.streams.get(s)?.owner !== instance;
-        return id === undefined || done ? [] : [id];
-      }),
-    );
-    for (const id of former) this.#identities.delete(id);
-    for (const { id, lane } of mine) {
-      const life = this.#p.laneLife(lane);
-      if (this.#identities.get(id)?.life === life) continue;
-      const got = await this.#initialise(id);
-      this.#identities.set(id, { id, life, producerId: got.id, epoch: got.epoch });
-      former.delete(id);
-    }
-    for (const id of former) await this.#initialise(id);
-    return mine.map(({ id }) => this.#identities.get(id)!);
-  }
-
-  #writerId(lane: number): string {
-    const { idPrefix, shared = false, instance } = this.#o;
-    return shared ? `${idPrefix}.${instance}.${lane}` : `${idPrefix}.${lane}`;
-  }
-
-  /** Waits until a transaction that was open is aborted, or one that was being committed is. */
-  #initialise(id: string): Promise<{ readonly id: bigint; readonly epoch: number }> {
-    const { client, clock, chance } = this.#p;
-    const calls = { client, clock, chance, timeoutMs: REQUEST_MS };
-    return new Transactions(id, this.#o.transactionTimeoutMs, calls).init(this.#life.signal);
   }
 
   async release(streams: readonly StreamKey[]): Promise<void> {
@@ -375,10 +337,7 @@ export class KafkaCoverage implements StreamCoverage {
 
   /** Ends what our lanes left open: until then readers of committed records would wait. */
   async #leave(signal: AbortSignal): Promise<void> {
-    const { client, clock, chance } = this.#p;
-    const calls = { client, clock, chance, timeoutMs: LEAVE_MS };
-    for (const id of this.#identities.keys())
-      await new Transactions(id, this.#o.transactionTimeoutMs, calls).init(signal);
+    await this.#identities.end(LEAVE_MS, signal);
     const { instance } = this.#o;
     await this.#lock.change((s) => {
       const { state } = leave(instance)(s.coverage);

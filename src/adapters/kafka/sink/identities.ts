@@ -1,0 +1,80 @@
+/**
+ * Under which identity each lane writes: got by InitProducerId, which fences whoever had the transactional id before.
+ * Only a claim calls it; lanes use what they are given until it is of no use any more.
+ */
+import type { WriterIdentity } from "../../../core/ports/coverage.ts";
+import type { StreamKey } from "../../../core/records/stream.ts";
+import type { CallParts } from "../producer/coordinator-calls.ts";
+import { Transactions } from "../producer/transactions.ts";
+import type { SinkState } from "./state.ts";
+
+export interface IdentityOptions {
+  /** Beginning of every transactional id. */
+  readonly idPrefix: string;
+  readonly instance: string;
+  /** Beside other members of a group: ids of its own in each run, where else they are the same. */
+  readonly shared: boolean;
+  readonly transactionTimeoutMs: number;
+  /** Which thread a lane's number stands for now: one that was replaced writes under another identity. */
+  readonly laneLife: (lane: number) => string;
+}
+
+const REQUEST_MS = 30_000;
+
+export class WriterIdentities {
+  readonly #o: IdentityOptions;
+  readonly #calls: Omit<CallParts, "timeoutMs">;
+  /** By transactional id; each was given to a lane, or will be. */
+  readonly #mine = new Map<string, WriterIdentity>();
+
+  constructor(options: IdentityOptions, calls: Omit<CallParts, "timeoutMs">) {
+    this.#o = options;
+    this.#calls = calls;
+  }
+
+  /** Fences everybody who may write one of the streams; answers under which identity each is written from now on. */
+  async takeOver(
+    streams: readonly StreamKey[],
+    lanes: readonly number[],
+    seen: SinkState,
+    signal: AbortSignal,
+  ): Promise<readonly WriterIdentity[]> {
+    const mine = streams.map((_, i) => ({ id: this.#idOf(lanes[i] ?? 0), lane: lanes[i] ?? 0 }));
+    const former = new Set(streams.flatMap((s) => this.#writerOf(s, seen) ?? []));
+    for (const id of former) this.#mine.delete(id);
+    for (const { id, lane } of mine) {
+      const life = this.#o.laneLife(lane);
+      if (this.#mine.get(id)?.life === life) continue;
+      const got = await this.#initialise(id, REQUEST_MS, signal);
+      this.#mine.set(id, { id, life, producerId: got.id, epoch: got.epoch });
+      former.delete(id);
+    }
+    for (const id of former) await this.#initialise(id, REQUEST_MS, signal);
+    return mine.map(({ id }) => this.#mine.get(id)!);
+  }
+
+  /** Id to be fenced before the stream is read; null: there is none. */
+  #writerOf(stream: StreamKey, { writers, coverage }: SinkState): string | null {
+    const id = writers.get(stream);
+    if (id === undefined) return null;
+    // An earlier process wrote it under an id that is ours by now: it was fenced when we took that over.
+    const fenced = this.#mine.has(id) && coverage.streams.get(stream)?.owner !== this.#o.instance;
+    return fenced ? null : id;
+  }
+
+  #idOf(lane: number): string {
+    const { idPrefix, shared, instance } = this.#o;
+    return shared ? `${idPrefix}.${instance}.${lane}` : `${idPrefix}.${lane}`;
+  }
+
+  /** Waits until a transaction that was open is aborted, or one that was being committed is. */
+  #initialise(id: string, timeoutMs: number, signal: AbortSignal) {
+    return new Transactions(id, this.#o.transactionTimeoutMs, { ...this.#calls, timeoutMs }).init(signal);
+  }
+
+  /** Ends what our lanes left open: until then readers of committed records would wait. */
+  async end(timeoutMs: number, signal: AbortSignal): Promise<void> {
+    for (const id of this.#mine.keys()) await this.#initialise(id, timeoutMs, signal);
+    this.#mine.clear();
+  }
+}
