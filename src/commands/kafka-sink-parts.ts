@@ -43,7 +43,7 @@ export function checkupOf(config: ResolvedConfig, sink: SinkOf<"kafka">): KafkaS
   return {
     settings: kafkaSinkSettings(sink, VERSION),
     rules: rulesOf(config, sink),
-    topics: source.topics,
+    topics: source.topics ?? [],
     idPrefix: idPrefixOf(config, sink),
     transactionTimeoutMs: sink.transaction_timeout_ms,
   };
