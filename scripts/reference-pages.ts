@@ -37,7 +37,7 @@ function configurationPage(): string {
   ].join("\n\n")}\n`;
 }
 
-const CONFIGURATION_INTRO = `One TOML file describes one pipeline: \`[pipeline]\`, one \`[source]\`, one \`[[sink]]\`, and settings around them.
+const CONFIGURATION_INTRO = `One TOML file describes one pipeline: \`[pipeline]\`, one \`[source]\`, one or more \`[[sink]]\`, and settings around them.
 \`twg config init\` prints a starter, \`twg config validate -c FILE\` reports every problem of a file at once, and
 \`twg config explain -c FILE\` shows every option with its value in force. An unknown key is an error, never ignored.
 

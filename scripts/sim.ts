@@ -1,6 +1,6 @@
 /**
  * Runs seeds of the simulated world.
- *   bun run sim --scenario raw|groups --seeds 1000 [--seed FIRST] [--canary early_cover|blind_write|never_gives_up] [--trace] [--json]
+ *   bun run sim --scenario raw|groups|sinks|group_sinks --seeds 1000 [--seed FIRST] [--canary early_cover|blind_write|never_gives_up|leads] [--trace] [--json]
  * Last line with --json: {scenario, seeds, failed, first_failed_seed}. `--seed S --seeds 1 --trace` replays one.
  */
 import { parseArgs } from "node:util";
@@ -18,26 +18,35 @@ const { values: flags } = parseArgs({
   },
 });
 
-const SCENARIOS = ["raw", "groups"];
+const SCENARIOS = ["raw", "groups", "sinks", "group_sinks"];
 if (!SCENARIOS.includes(flags.scenario)) {
-  console.error(`the scenarios are ${SCENARIOS.join(" and ")}, not ${flags.scenario}`);
+  console.error(`the scenarios are ${SCENARIOS.join(", ")}, not ${flags.scenario}`);
   process.exit(2);
 }
 const first = Number(flags.seed);
 const seeds = Number(flags.seeds);
 const options = {
-  groups: flags.scenario === "groups",
-  ...(flags.canary === undefined ? {} : { canary: flags.canary as Canary }),
+  groups: flags.scenario.startsWith("group"),
+  sinks: flags.scenario.endsWith("sinks"),
+  ...(flags.canary === undefined
+    ? {}
+    : flags.canary === "leads"
+      ? { besideCanary: "leads" as const }
+      : { canary: flags.canary as Canary }),
   ...(flags.trace ? { trace: (line: string) => console.error(line) } : {}),
 };
 let failed = 0;
 let firstFailed: number | null = null;
 let records = 0;
 let lives = 0;
+let side = 0;
+let table = 0;
 for (let seed = first; seed < first + seeds; seed++) {
   const result = await simulate(seed, options);
   records += result.records;
   lives += result.lives;
+  side += result.beside?.side ?? 0;
+  table += result.beside?.table ?? 0;
   if (result.complaints.length > 0) {
     failed++;
     firstFailed ??= seed;
@@ -46,7 +55,16 @@ for (let seed = first; seed < first + seeds; seed++) {
   if ((seed - first + 1) % 100 === 0)
     console.error(`${seed - first + 1} of ${seeds} seeds, ${failed} failed`);
 }
-const line = { scenario: flags.scenario, seeds, failed, first_failed_seed: firstFailed, records, lives };
+const line = {
+  scenario: flags.scenario,
+  seeds,
+  failed,
+  first_failed_seed: firstFailed,
+  records,
+  lives,
+  side,
+  table,
+};
 if (flags.json) console.log(JSON.stringify(line));
 else console.table([line]);
 process.exit(failed === 0 ? 0 : 1);

@@ -55,7 +55,7 @@ export function buildBatch(
     ranked,
   };
   const buckets = bucketAccess(source.s3, process.env);
-  const parts = sinkParts(config, table, { instance, shared: false, lanes, observer, hook });
+  const parts = sinkParts(config, table, { instance, shared: false, lanes, observer, hook, secondary: null });
   const laneInit = (lane: number): BatchLaneInit => ({
     t: "batch",
     lane,

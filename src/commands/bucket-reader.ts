@@ -14,15 +14,20 @@ import { s3Of } from "./object-stores.ts";
 
 type S3Table = SinkOf<"parquet">["s3"];
 
-/** Options of the Parquet sink of a configuration file, secrets read. */
-export async function s3TableOf(file: string | undefined, environment: Cli["environment"]): Promise<S3Table> {
+/** Options of a Parquet sink of a configuration file, by default the primary one, secrets read. */
+export async function s3TableOf(
+  file: string | undefined,
+  environment: Cli["environment"],
+  name: string | null = null,
+): Promise<S3Table> {
   if (file === undefined) {
     // Whoever names an endpoint in the environment speaks to a store of their own.
     return environment.AWS_ENDPOINT_URL === undefined && environment.AWS_ENDPOINT_URL_S3 === undefined
       ? undefined
       : { ...s3Defaults(), style: "path" };
   }
-  const { sink } = await resolveSecrets(await loadConfig(file), environment);
+  const { sink: primary, sinks } = await resolveSecrets(await loadConfig(file), environment);
+  const sink = sinks.find((s) => s.name === name) ?? primary;
   if (sink.type !== "parquet") throw new Failure("cli.usage", "its sink is no bucket", { at: file });
   return sink.s3;
 }

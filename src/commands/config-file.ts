@@ -13,18 +13,21 @@ import type { Cli } from "./cli.ts";
 import { unfit } from "./unfit.ts";
 
 /** A validated configuration; secrets are still references. */
-export interface PipelineConfig extends Omit<CheckedConfig, "source" | "sink"> {
+export interface PipelineConfig extends Omit<CheckedConfig, "source" | "sink" | "sinks"> {
   readonly source: KafkaSource & SourceShared;
+  /** The primary raw sink, one of `sinks`. */
   readonly sink: Sink & SinkShared;
+  readonly sinks: readonly (Sink & SinkShared)[];
 }
 
 /** The options of one kind of sink, secrets read. */
 export type SinkOf<T extends Sink["type"]> = Extract<ResolvedConfig["sink"], { readonly type: T }>;
 
 /** The same with every secret read. */
-export interface ResolvedConfig extends Omit<PipelineConfig, "source" | "sink" | "observability"> {
+export interface ResolvedConfig extends Omit<PipelineConfig, "source" | "sink" | "sinks" | "observability"> {
   readonly source: Resolved<PipelineConfig["source"]>;
   readonly sink: Resolved<PipelineConfig["sink"]>;
+  readonly sinks: readonly Resolved<PipelineConfig["sink"]>[];
   readonly observability: Resolved<PipelineConfig["observability"]>;
 }
 
@@ -91,7 +94,7 @@ export async function askSecrets(config: PipelineConfig, environment: Cli["envir
   const sources = secretSources(config.secrets.dir, environment);
   const refs = [
     ...collectRefs(config.source, ["source"]),
-    ...collectRefs(config.sink, ["sink", 0]),
+    ...config.sinks.flatMap((sink, i) => collectRefs(sink, ["sink", i])),
     ...collectRefs(config.observability, ["observability"]),
   ];
   return askRefs(refs, sources);
@@ -121,6 +124,7 @@ export async function resolveSecrets(
     ...config,
     source: replaceRefs(config.source, asked),
     sink: replaceRefs(config.sink, asked),
+    sinks: config.sinks.map((sink) => replaceRefs(sink, asked)),
     observability: replaceRefs(config.observability, asked),
   };
 }

@@ -19,6 +19,24 @@ export interface StreamSummary {
   readonly positions: bigint;
 }
 
+/** Of one stream what a sink lacks. */
+export interface Gap {
+  readonly stream: StreamKey;
+  readonly topic: string;
+  readonly incarnation: number;
+  readonly partition: number;
+  readonly ranges: readonly Range[];
+}
+
+/** What is covered in `primary` and not in `other`. */
+export function gapsBetween(primary: readonly StreamSummary[], other: readonly StreamSummary[]): Gap[] {
+  const covered = new Map(other.map((s) => [s.stream, s.covered]));
+  return primary.flatMap(({ stream, topic, incarnation, partition, covered: all }) => {
+    const ranges = subtractRanges(normalRanges(all), normalRanges(covered.get(stream) ?? []));
+    return ranges.length === 0 ? [] : [{ stream, topic, incarnation, partition, ranges }];
+  });
+}
+
 export interface CoverageSummary {
   readonly version: number;
   readonly streams: readonly StreamSummary[];

@@ -5,6 +5,14 @@ import { CRASH_POINTS, TRANSACTION_POINTS } from "../core/delivery/crash-points.
 import { Failure } from "../core/failure/failure.ts";
 import type { PointHook } from "./sink-parts.ts";
 
+/** What of the plan concerns the primary sink (`sink` null), or the one that it names as `sink/point:n`. */
+export function crashPlan(plan: string | undefined, sink: string | null): string | null {
+  if (plan === undefined || plan === "") return null;
+  const cut = plan.lastIndexOf("/");
+  const named = cut === -1 ? null : plan.slice(0, cut);
+  return named === sink ? plan.slice(cut + 1) : null;
+}
+
 /**
  * `TWG_CRASH_AT=point:n` ends the process with SIGKILL when it passes a point of delivery, of a transaction, of
  * settling what a former owner left, or of a write of the coverage object for the n-th time: a test's way to be

@@ -19,8 +19,11 @@ import { s3Of } from "./object-stores.ts";
 import { postgresClientParts, preparedOf } from "./postgres-parts.ts";
 
 /** Null for a folder of this machine, which the host's checkup looks at. `instance`: unique for ever. */
-export function sinkCheckup(config: ResolvedConfig, instance: string): Checkup | null {
-  const { sink } = config;
+export function sinkCheckup(
+  config: ResolvedConfig,
+  sink: ResolvedConfig["sink"],
+  instance: string,
+): Checkup | null {
   switch (sink.type) {
     case "parquet":
       return isBucketUrl(rootOf(sink.path)) ? bucketCheckup(config, sink, instance) : null;

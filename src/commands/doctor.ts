@@ -70,17 +70,17 @@ function secretFinding({ name, state, place, reason }: RefStatus): Finding {
 }
 
 function hostOf(config: PipelineConfig): Checkup {
-  const { pipeline, sink } = config;
+  const { pipeline, sinks } = config;
   const lanes = pipeline.lanes ?? defaultLanes(navigator.hardwareConcurrency);
-  const local = sink.type === "parquet" && !isBucketUrl(rootOf(sink.path));
+  const local = sinks.flatMap((s) => (s.type === "parquet" && !isBucketUrl(rootOf(s.path)) ? [s] : []));
   return hostCheckup({
     version: VERSION,
     lanes,
     budgetBytes: pipeline.max_bytes,
     sinkBytes: sinkMemory(config, lanes)?.bytes ?? 0,
-    filesPerLane: sink.type === "parquet" ? sink.max_open_files : 1,
+    filesPerLane: sinks.reduce((n, s) => n + (s.type === "parquet" ? s.max_open_files : 1), 0),
     // What is open is not yet visible, and a roll must find room.
-    folders: local ? [{ path: rootOf(sink.path), leastBytes: lanes * sink.roll_bytes }] : [],
+    folders: local.map((s) => ({ path: rootOf(s.path), leastBytes: lanes * s.roll_bytes })),
   });
 }
 
@@ -93,8 +93,10 @@ function remote(config: ResolvedConfig, environment: Cli["environment"]): Checku
         chance: systemChance,
         crypto: systemSaslCrypto,
       });
-  const sink = sinkCheckup(config, `doctor-${randomBytes(8).toString("hex")}`);
-  return sink === null ? [source] : [source, sink];
+  const sinks = config.sinks.map((sink) =>
+    sinkCheckup(config, sink, `doctor-${randomBytes(8).toString("hex")}`),
+  );
+  return [source, ...sinks.filter((s) => s !== null)];
 }
 
 /** The worst. */

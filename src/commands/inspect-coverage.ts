@@ -7,9 +7,15 @@ import { Failure } from "../core/failure/failure.ts";
 import type { Range } from "../core/ports/coverage.ts";
 import { bucketCoverage, s3TableOf } from "./bucket-reader.ts";
 import { type Cli, outJson } from "./cli.ts";
-import { loadConfig, type ResolvedConfig, resolveSecrets } from "./config-file.ts";
+import { loadConfig, type PipelineConfig, type ResolvedConfig, resolveSecrets } from "./config-file.ts";
 import { coverageFoldersIn, readCoverage } from "./coverage-reader.ts";
-import { type CoverageSummary, type StreamSummary, summarizeCoverage } from "./coverage-summary.ts";
+import {
+  type CoverageSummary,
+  type Gap,
+  gapsBetween,
+  type StreamSummary,
+  summarizeCoverage,
+} from "./coverage-summary.ts";
 import { readKafkaCoverage } from "./kafka-coverage-reader.ts";
 import { readPostgresCoverage } from "./postgres-coverage-reader.ts";
 import { printable, styled } from "./style.ts";
@@ -22,7 +28,7 @@ export interface InspectCoverageOptions {
 }
 
 export async function runInspectCoverage(options: InspectCoverageOptions, cli: Cli): Promise<number> {
-  const places = await placesOf(options, cli);
+  const places = withGaps(await placesOf(options, cli));
   if (options.json) outJson(cli, { places });
   else if (places.length === 0) cli.out("nothing has landed there yet\n");
   else cli.out(places.map((p) => placeText(p, places.length > 1, cli.outColour)).join("\n"));
@@ -32,6 +38,11 @@ export async function runInspectCoverage(options: InspectCoverageOptions, cli: C
 interface Place extends CoverageSummary {
   /** Folder or schema of the coverage state. */
   readonly place: string;
+  /** Of a configuration. */
+  readonly sink?: string;
+  readonly role?: "primary_raw" | "secondary";
+  /** Of a secondary sink: what the primary one has and it has not. */
+  readonly gaps?: readonly Gap[];
 }
 
 async function placesOf({ path, config }: InspectCoverageOptions, cli: Cli): Promise<Place[]> {
@@ -41,20 +52,46 @@ async function placesOf({ path, config }: InspectCoverageOptions, cli: Cli): Pro
   }
   if (config !== undefined && path === undefined) {
     const loaded = await loadConfig(config);
-    const { pipeline, sink } = loaded;
-    if (sink.type === "postgres") return inDatabase(await resolveSecrets(loaded, cli.environment));
-    if (sink.type === "kafka") return inTopic(await resolveSecrets(loaded, cli.environment));
-    if (isBucketUrl(sink.path)) {
-      const of = { pipeline: pipeline.name, sink: sink.name };
-      return inBucket(sink.path, await s3TableOf(config, cli.environment), of);
+    const places: Place[] = [];
+    // The primary first: what the others lack is seen from it.
+    for (const sink of loaded.sinks.toSorted((a, b) => rank(a.role) - rank(b.role))) {
+      for (const place of await placesOfSink(loaded, sink, config, cli))
+        places.push({ ...place, sink: sink.name, role: sink.role });
     }
-    return inFolders([coverageFolderOf(rootOf(sink.path), pipeline.name, sink.name)]);
+    return places;
   }
   const what =
     path === undefined
       ? "what to look at is missing: -c FILE or the folder of a sink"
       : "-c FILE and the folder of a sink cannot both be given";
   throw new Failure("cli.usage", what, { at: "twg inspect coverage" });
+}
+
+const rank = (role: Place["role"]): number => (role === "primary_raw" ? 0 : 1);
+
+async function placesOfSink(
+  loaded: PipelineConfig,
+  sink: PipelineConfig["sink"],
+  file: string,
+  cli: Cli,
+): Promise<Place[]> {
+  const { pipeline } = loaded;
+  if (sink.type === "postgres") return inDatabase(await resolveSecrets(loaded, cli.environment), sink.name);
+  if (sink.type === "kafka") return inTopic(await resolveSecrets(loaded, cli.environment), sink.name);
+  if (isBucketUrl(sink.path)) {
+    const of = { pipeline: pipeline.name, sink: sink.name };
+    return inBucket(sink.path, await s3TableOf(file, cli.environment, sink.name), of);
+  }
+  return inFolders([coverageFolderOf(rootOf(sink.path), pipeline.name, sink.name)]);
+}
+
+/** A sink of which nothing is known yet lacks nothing that could be told from here. */
+function withGaps(places: readonly Place[]): readonly Place[] {
+  const primary = places.find((p) => p.role === "primary_raw");
+  if (primary === undefined) return places;
+  return places.map((p) =>
+    p.role === "secondary" ? { ...p, gaps: gapsBetween(primary.streams, p.streams) } : p,
+  );
 }
 
 async function inFolders(folders: readonly string[]): Promise<Place[]> {
@@ -75,19 +112,29 @@ async function inBucket(
   return found.map(({ place, state }) => ({ place, ...summarizeCoverage(state) }));
 }
 
-async function inTopic(config: ResolvedConfig): Promise<Place[]> {
-  const found = await readKafkaCoverage(config);
+async function inTopic(config: ResolvedConfig, sink: string): Promise<Place[]> {
+  const found = await readKafkaCoverage(config, sink);
   return found === null ? [] : [{ place: found.place, ...summarizeCoverage(found.state) }];
 }
 
-async function inDatabase(config: ResolvedConfig): Promise<Place[]> {
-  const found = await readPostgresCoverage(config);
+async function inDatabase(config: ResolvedConfig, sink: string): Promise<Place[]> {
+  const found = await readPostgresCoverage(config, sink);
   return found === null ? [] : [{ place: found.place, ...summarizeCoverage(found.state) }];
 }
 
 function placeText(place: Place, named: boolean, colour: boolean): string {
-  const title = named ? `${styled(printable(place.place), "bold", colour)}\n` : "";
-  return title + textOf(place, colour);
+  const sink = place.sink === undefined ? "" : `${place.sink} (${place.role}): `;
+  const title = named ? `${styled(printable(sink + place.place), "bold", colour)}\n` : "";
+  return title + textOf(place, colour) + (place.gaps === undefined ? "" : gapsText(place.gaps, colour));
+}
+
+function gapsText(gaps: readonly Gap[], colour: boolean): string {
+  if (gaps.length === 0) return "gaps: none\n";
+  const lines = gaps.map((g) => {
+    const positions = g.ranges.reduce((n, r) => n + (r.next - r.from), 0n);
+    return `  ${printable(g.topic)}/${g.partition}: ${spansText(g.ranges)}, ${positions} positions`;
+  });
+  return `${styled("gaps, against the primary sink", "yellow", colour)}\n${lines.join("\n")}\n`;
 }
 
 function textOf(summary: CoverageSummary, colour: boolean): string {

@@ -12,9 +12,10 @@ export interface TopicCoverage {
 }
 
 /** Null if nothing was ever covered there, or the configuration's sink is another. */
-export async function readKafkaCoverage(config: ResolvedConfig): Promise<TopicCoverage | null> {
-  const { pipeline, sink } = config;
-  if (sink.type !== "kafka") return null;
+export async function readKafkaCoverage(config: ResolvedConfig, name: string): Promise<TopicCoverage | null> {
+  const { pipeline, sinks } = config;
+  const sink = sinks.find((s) => s.name === name);
+  if (sink?.type !== "kafka") return null;
   const { settings, rules } = checkupOf(config, sink);
   const parts = kafkaRecordParts();
   const client = new KafkaClient(settings, parts);

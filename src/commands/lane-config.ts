@@ -49,10 +49,23 @@ export interface LaneConfig {
   readonly batchRows: number;
   readonly batchBytes: number;
   readonly sink: LaneSink;
+  readonly branches: readonly LaneBranch[];
+}
+
+/** A sink beside the primary one. */
+export interface LaneBranch {
+  readonly name: string;
+  /** Indexes of those that it comes after, all before it. */
+  readonly after: readonly number[];
+  /** Others come after it. */
+  readonly eager: boolean;
+  readonly holdBytes: number;
+  readonly sink: LaneSink;
 }
 
 /** Secrets that were read again, to a lane that runs: what it connects from now on uses them. */
 export interface RenewSink {
   readonly t: "renew";
   readonly sink: LaneSink;
+  readonly branches: readonly LaneSink[];
 }

@@ -3,18 +3,18 @@ import { linuxIdentity } from "../adapters/coverage/host-identity.ts";
 import { systemClock } from "../adapters/system/clock.ts";
 import { CoverageKeeper } from "../core/coverage/keeper.ts";
 import { Committer } from "../core/delivery/committer.ts";
-import { toWire } from "../core/failure/failure.ts";
 import type { ResolvedConfig, SinkOf } from "./config-file.ts";
 import type { ParquetLaneSink } from "./lane-config.ts";
 import { objectSinkStores } from "./object-stores.ts";
-import { LEASE_MS, type SinkContext, type SinkParts } from "./sink-parts.ts";
+import { coverageTrouble, HOLD_SHARE, LEASE_MS, type SinkContext, type SinkParts } from "./sink-parts.ts";
 import { VERSION } from "./version.ts";
 
 export function parquetParts(
   { pipeline }: Pick<ResolvedConfig, "pipeline">,
   sink: SinkOf<"parquet">,
-  { instance, shared, observer, hook }: SinkContext,
+  context: SinkContext,
 ): SinkParts & { readonly lane: ParquetLaneSink } {
+  const { instance, shared, observer, hook, secondary } = context;
   const stores = objectSinkStores(pipeline.name, sink, instance, hook);
   const hooked = hook === null ? {} : { hook };
   const coverage = new CoverageKeeper(
@@ -26,15 +26,14 @@ export function parquetParts(
       host: linuxIdentity(),
       ...hooked,
       waiting: (owner, ms) => observer.emit({ e: "coverage.waiting", owner, ms }),
-      trouble: (f) =>
-        observer.emit(
-          f === null ? { e: "coverage.healthy" } : { e: "coverage.troubled", failure: toWire(f) },
-        ),
+      trouble: coverageTrouble(context),
       settled: ({ id, targets }, outcome) =>
         observer.emit({ e: "intent.settled", id, outcome, files: targets.length }),
     },
   );
-  const { path, row_group_bytes, compression, compression_level, metadata_prefix, max_open_files } = sink;
+  const { path, compression, compression_level, metadata_prefix, max_open_files } = sink;
+  const most = secondary === null ? Number.POSITIVE_INFINITY : secondary.holdBytes / HOLD_SHARE;
+  const row_group_bytes = Math.min(sink.row_group_bytes, most);
   return {
     coverage,
     committer: (listener) =>
@@ -67,7 +66,10 @@ export function parquetParts(
       } as const;
     },
     prepare: () => stores.prepare(),
-    renew: ({ sink: renewed }) => renewed.type === "parquet" && stores.renew(renewed),
+    renew: ({ sinks }) => {
+      const renewed = sinks.find((s) => s.name === sink.name);
+      return renewed?.type === "parquet" && stores.renew(renewed);
+    },
     sweep: async () => {
       // What is staged may be another member's, at work right now.
       if (!coverage.isAlone) return;

@@ -22,7 +22,8 @@ export function planOf(config: PipelineConfig, processors: number): Plan {
     ["raw", rawText(config, processors)],
     ["coverage", coverageText(config)],
     ["delivery", deliveryText(config)],
-    ["recovery", "none: with one sink, which is raw itself, there is nothing to recover"],
+    ...config.sinks.flatMap((s) => (s.role === "secondary" ? [[s.name, besideText(s)] as const] : [])),
+    ["recovery", recoveryText(config)],
     ["http", httpText(config)],
   ];
 }
@@ -113,6 +114,25 @@ function deliveryText({ source, sink }: PipelineConfig): string {
         : "two-phase, every record exactly once: a file is durable under a temporary name, its intent is recorded, " +
           "it is renamed, its positions are covered";
   return `${how}; ${acknowledged}`;
+}
+
+function besideText(sink: PipelineConfig["sink"]): string {
+  const where = placeText(sink);
+  const held = formatBytes(sink.hold_bytes);
+  return (
+    `secondary: the raw records in ${where}, each visible once it is covered in the primary sink; a lane holds at most ` +
+    `${held} for it and goes on without it where that is not enough`
+  );
+}
+
+function placeText(sink: PipelineConfig["sink"]): string {
+  if (sink.type === "parquet") return `files under ${resolve(sink.path)}`;
+  return sink.type === "postgres" ? `rows of ${sink.table}` : `topic ${sink.topic}`;
+}
+
+function recoveryText({ sinks }: PipelineConfig): string {
+  if (sinks.length === 1) return "none: with one sink, which is raw itself, there is nothing to recover";
+  return "none in this version: what a secondary sink misses stays a gap, which `twg inspect coverage` shows";
 }
 
 function httpText({ observability }: PipelineConfig): string {

@@ -12,9 +12,13 @@ export interface DatabaseCoverage {
 }
 
 /** Null if nothing was ever covered there, or the configuration's sink is another. */
-export async function readPostgresCoverage(config: ResolvedConfig): Promise<DatabaseCoverage | null> {
-  const { pipeline, sink } = config;
-  if (sink.type !== "postgres") return null;
+export async function readPostgresCoverage(
+  config: ResolvedConfig,
+  name: string,
+): Promise<DatabaseCoverage | null> {
+  const { pipeline, sinks } = config;
+  const sink = sinks.find((s) => s.name === name);
+  if (sink?.type !== "postgres") return null;
   const connection = await PgConnection.open(settingsOf(config, sink), postgresClientParts);
   try {
     const names = stateNames(sink.state_schema);

@@ -11,13 +11,21 @@ import { systemChance } from "../adapters/system/chance.ts";
 import { systemClock } from "../adapters/system/clock.ts";
 import { systemSaslCrypto } from "../adapters/system/sasl-crypto.ts";
 import { CoveredCommitter } from "../core/delivery/covered-committer.ts";
-import { Failure, toWire } from "../core/failure/failure.ts";
+import { Failure } from "../core/failure/failure.ts";
 import { tableFields } from "../core/pipeline/row-table.ts";
 import type { TableSpec } from "../core/ports/batch-lane.ts";
 import type { ResolvedConfig, SinkOf } from "./config-file.ts";
+import { crashPlan } from "./crash-hook.ts";
 import type { PostgresLaneSink } from "./lane-config.ts";
 import { commitBytesOf } from "./sink-memory.ts";
-import { type BatchSinkParts, LEASE_MS, type SinkContext, type SinkParts } from "./sink-parts.ts";
+import {
+  type BatchSinkParts,
+  coverageTrouble,
+  HOLD_SHARE,
+  LEASE_MS,
+  type SinkContext,
+  type SinkParts,
+} from "./sink-parts.ts";
 
 export const postgresClientParts = {
   net: createNet(systemClock),
@@ -26,11 +34,12 @@ export const postgresClientParts = {
   chance: systemChance,
 };
 
-type Configured = Pick<ResolvedConfig, "pipeline" | "written">;
+type Configured = Pick<ResolvedConfig, "pipeline" | "written" | "sinks">;
 
 export function settingsOf(config: Configured, sink: SinkOf<"postgres">): PostgresSettings {
+  const at = config.sinks.findIndex((s) => s.name === sink.name);
   const application = `twg ${config.pipeline.name}/${sink.name}`;
-  return postgresSettings(sink, application, config.written.has("sink[0].sslmode"));
+  return postgresSettings(sink, application, config.written.has(`sink[${at}].sslmode`));
 }
 
 function tableNamed(text: string): TableName {
@@ -54,7 +63,7 @@ export function preparedOf(config: Configured, sink: SinkOf<"postgres">): Prepar
 export function postgresParts(config: Configured, sink: SinkOf<"postgres">, context: SinkContext): SinkParts {
   const upsert = sink.mode === "upsert";
   const { coverage, ...shared } = sharedParts(config, sink, context);
-  let lane = laneSink(config, sink, context.lanes);
+  let lane = laneSink(config, sink, context);
   return {
     ...shared,
     coverage,
@@ -64,17 +73,25 @@ export function postgresParts(config: Configured, sink: SinkOf<"postgres">, cont
     prepare: () =>
       prepareSink({ ...preparedOf(config, sink), prefix: sink.metadata_prefix, upsert }, postgresClientParts),
     renew(renewed) {
-      if (renewed.sink.type !== "postgres") return false;
+      const again = renewed.sinks.find((s) => s.name === sink.name);
+      if (again?.type !== "postgres") return false;
       const before = lane.writer.settings;
-      lane = laneSink(renewed, renewed.sink, context.lanes);
+      lane = laneSink(renewed, again, context);
       coverage.renew(lane.writer.settings);
       return JSON.stringify(before) !== JSON.stringify(lane.writer.settings);
     },
   };
 }
 
-function laneSink(config: Configured, sink: SinkOf<"postgres">, lanes: number): PostgresLaneSink {
-  const commitBytes = commitBytesOf(config.pipeline, sink, lanes);
+function laneSink(
+  config: Configured,
+  sink: SinkOf<"postgres">,
+  { lanes, secondary }: SinkContext,
+): PostgresLaneSink {
+  const commitBytes =
+    secondary === null
+      ? commitBytesOf(config.pipeline, sink, lanes)
+      : Math.min(sink.commit_bytes, secondary.holdBytes / HOLD_SHARE);
   return {
     kind: "postgres",
     rollBytes: commitBytes,
@@ -82,10 +99,11 @@ function laneSink(config: Configured, sink: SinkOf<"postgres">, lanes: number): 
     writer: {
       ...copySetOptions(config, sink, sink.commit_interval_ms),
       prefix: sink.metadata_prefix,
-      commitBytes,
+      // A secondary one waits for the primary: what comes meanwhile counts into what it may hold.
+      commitBytes: secondary === null ? commitBytes : Number.MAX_SAFE_INTEGER,
       upsert: sink.mode === "upsert",
     },
-    crashAt: process.env.TWG_CRASH_AT ?? null,
+    crashAt: crashPlan(process.env.TWG_CRASH_AT, secondary === null ? null : sink.name),
   };
 }
 
@@ -120,7 +138,7 @@ export function postgresTableParts(
           targets,
           upsert: key.length === 0 ? null : { key, order, across: null },
         },
-        crashAt: process.env.TWG_CRASH_AT ?? null,
+        crashAt: crashPlan(process.env.TWG_CRASH_AT, null),
       };
     },
   };
@@ -146,8 +164,9 @@ function placeOf(config: Configured, sink: SinkOf<"postgres">) {
 function sharedParts(
   config: Configured,
   sink: SinkOf<"postgres">,
-  { instance, shared, observer }: SinkContext,
+  context: SinkContext,
 ): Pick<SinkParts, "committer" | "sweep"> & { readonly coverage: PostgresCoverage } {
+  const { instance, shared, observer } = context;
   const settings = settingsOf(config, sink);
   const coverage = new PostgresCoverage(
     { ...placeOf(config, sink), settings, instance, leaseMs: LEASE_MS, shared },
@@ -155,10 +174,7 @@ function sharedParts(
       ...postgresClientParts,
       host: linuxIdentity(),
       waiting: (owner, ms) => observer.emit({ e: "coverage.waiting", owner, ms }),
-      trouble: (f) =>
-        observer.emit(
-          f === null ? { e: "coverage.healthy" } : { e: "coverage.troubled", failure: toWire(f) },
-        ),
+      trouble: coverageTrouble(context),
     },
   );
   return {

@@ -29,8 +29,21 @@ export interface SinkMemory {
   readonly text: string;
 }
 
-/** Null: only what stands with the options of the sink's files. */
+/** Of all sinks. Null: only what stands with the options of the primary sink's files. */
 export function sinkMemory(
+  config: Pick<PipelineConfig, "pipeline" | "sink" | "sinks">,
+  lanes: number,
+): SinkMemory | null {
+  const primary = primaryMemory(config, lanes);
+  const beside = config.sinks.filter((s) => s.role === "secondary");
+  if (beside.length === 0) return primary;
+  const bytes = lanes * beside.reduce((n, s) => n + s.hold_bytes, 0);
+  const text = `secondary sinks: up to ${formatBytes(bytes)} (${lanes} lanes x hold_bytes of each)`;
+  if (primary === null) return { bytes, text };
+  return { bytes: primary.bytes + bytes, text: `${primary.text}; ${text}` };
+}
+
+function primaryMemory(
   { pipeline, sink }: Pick<PipelineConfig, "pipeline" | "sink">,
   lanes: number,
 ): SinkMemory | null {

@@ -1,5 +1,6 @@
 /** What a sink brings to a pipeline: its coverage, the end of its sets, and what its lanes are told. One file a sink. */
 import type { CommitListener, SetCommitter } from "../core/delivery/committer.ts";
+import { type Failure, toWire } from "../core/failure/failure.ts";
 import type { StreamCoverage } from "../core/ports/coverage.ts";
 import type { Observer } from "../core/ports/observer.ts";
 import type { ResolvedConfig } from "./config-file.ts";
@@ -29,6 +30,25 @@ export interface SinkContext {
   readonly laneLife?: (lane: number) => string;
   readonly observer: Observer;
   readonly hook: PointHook | null;
+  /** Null: it is the primary sink. */
+  readonly secondary: SecondaryContext | null;
+}
+
+export interface SecondaryContext {
+  /** Most bytes of memory in a lane. */
+  readonly holdBytes: number;
+  /** Outages of its coverage store; null: it works again. They are no trouble of the pipeline. */
+  readonly trouble: (failure: Failure | null) => void;
+}
+
+/** A row group or a transaction of a secondary sink is no more of what it may hold. */
+export const HOLD_SHARE = 4;
+
+/** Who is told that the coverage store of a sink is in an outage, or out of it. */
+export function coverageTrouble({ observer, secondary }: SinkContext): (failure: Failure | null) => void {
+  if (secondary !== null) return secondary.trouble;
+  return (f) =>
+    observer.emit(f === null ? { e: "coverage.healthy" } : { e: "coverage.troubled", failure: toWire(f) });
 }
 
 export interface SinkParts {

@@ -13,12 +13,15 @@ import { Budget, type Owner } from "../core/delivery/budget.ts";
 import { Ledger } from "../core/delivery/ledger.ts";
 import { rateLimit } from "../core/delivery/rate-limit.ts";
 import { SizeEstimate } from "../core/delivery/size-estimate.ts";
+import { asFailure, type Failure } from "../core/failure/failure.ts";
 import { Admission } from "../core/pipeline/admission.ts";
 import { BufferPool } from "../core/pipeline/buffer-pool.ts";
 import { Runner } from "../core/pipeline/runner.ts";
+import { PRIMARY, type SecondarySpec } from "../core/pipeline/secondary.ts";
 import type { FromLane, ToLane } from "../core/ports/lane.ts";
 import type { Observer } from "../core/ports/observer.ts";
 import type { ResolvedConfig } from "./config-file.ts";
+import { crashHook, crashPlan } from "./crash-hook.ts";
 import { kafkaSinkParts } from "./kafka-sink-parts.ts";
 import type { LaneConfig, LaneSink, RenewSink } from "./lane-config.ts";
 import { parquetParts } from "./parquet-parts.ts";
@@ -64,7 +67,17 @@ export function buildStream(
   const lanes = lanesOf(config);
   const lives = new Map<number, string>();
   const laneLife = (lane: number) => `${lives.get(lane) ?? ""}-l${lane}`;
-  const sink = sinkParts(config, { instance, shared: isShared(from), lanes, laneLife, observer, hook });
+  const shared = isShared(from);
+  const sink = sinkParts(config, config.sink, {
+    instance,
+    shared,
+    lanes,
+    laneLife,
+    observer,
+    hook,
+    secondary: null,
+  });
+  const beside = besideParts(config, { instance, shared, lanes, observer });
   let spawned = 0;
   const threads = new Map<number, Thread<ToLane | RenewSink, FromLane>>();
   const hooked = hook === null ? {} : { hook };
@@ -109,7 +122,7 @@ export function buildStream(
         // A lane that was replaced must not use its predecessor's ids again.
         const life = `${instance}.${spawned++}`;
         lives.set(lane, life);
-        const init = { t: "init", lane, config: laneConfig(config, life, sink.lane) } as const;
+        const init = { t: "init", lane, config: laneConfig(config, life, sink.lane, beside) } as const;
         const thread = spawnWorkerLane<LaneConfig, RenewSink>(init);
         threads.set(lane, thread);
         return thread;
@@ -119,6 +132,7 @@ export function buildStream(
       buffers: new BufferPool(pipeline.max_bytes / 2),
       observer,
       sweep: () => sink.sweep(),
+      secondaries: beside.map((b) => b.spec),
       ...hooked,
     },
   );
@@ -127,11 +141,16 @@ export function buildStream(
     source,
     budget,
     lanes,
-    prepare: () => sink.prepare(),
+    prepare: async () => {
+      await sink.prepare();
+      for (const b of beside) await preparedOrLater(b);
+    },
     renew: (renewed) => {
       const atSource = source.renew(kafkaSettings(renewed.source, VERSION));
-      const atSink = sink.renew(renewed);
-      if (atSink) for (const t of threads.values()) t.post({ t: "renew", sink: sink.lane });
+      // Each takes over what is new to it.
+      const atSink = [sink, ...beside.map((b) => b.parts)].map((s) => s.renew(renewed)).includes(true);
+      const branches = beside.map((b) => b.parts.lane);
+      if (atSink) for (const t of threads.values()) t.post({ t: "renew", sink: sink.lane, branches });
       return atSource || atSink;
     },
   };
@@ -154,8 +173,7 @@ function watchBudget(
   };
 }
 
-function sinkParts(config: ResolvedConfig, context: SinkContext): SinkParts {
-  const { sink } = config;
+function sinkParts(config: ResolvedConfig, sink: ResolvedConfig["sink"], context: SinkContext): SinkParts {
   switch (sink.type) {
     case "parquet":
       return parquetParts(config, sink, context);
@@ -166,16 +184,69 @@ function sinkParts(config: ResolvedConfig, context: SinkContext): SinkParts {
   }
 }
 
-function laneConfig(config: ResolvedConfig, instance: string, sink: LaneSink): LaneConfig {
+interface Beside {
+  readonly parts: SinkParts;
+  readonly spec: SecondarySpec;
+  readonly holdBytes: number;
+}
+
+/** The sinks beside the primary one. */
+function besideParts(config: ResolvedConfig, context: Omit<SinkContext, "hook" | "secondary">): Beside[] {
+  return config.sinks
+    .filter((sink) => sink !== config.sink && sink.role === "secondary")
+    .map((sink) => {
+      const outages: SecondarySpec["outages"] = { tell: null };
+      const holdBytes = sink.hold_bytes;
+      const secondary = { holdBytes, trouble: (f: Failure | null) => outages.tell?.(f) };
+      const hook = crashHook(crashPlan(process.env.TWG_CRASH_AT, sink.name));
+      const parts = sinkParts(config, sink, { ...context, hook, secondary });
+      const spec: SecondarySpec = {
+        name: sink.name,
+        after: [PRIMARY],
+        commits: parts.lane.kind !== "parquet",
+        coverage: parts.coverage,
+        committer: parts.committer,
+        prepare: () => parts.prepare(),
+        sweep: () => parts.sweep(),
+        outages,
+      };
+      return { parts, spec, holdBytes };
+    });
+}
+
+/** What will not mend itself is told at the start; a sink that is down is waited for beside the work. */
+async function preparedOrLater({ spec }: Beside): Promise<void> {
+  try {
+    await spec.prepare();
+  } catch (e) {
+    const failure = asFailure(e);
+    if (!failure.retry) throw failure;
+    spec.outages.tell?.(failure);
+  }
+}
+
+function laneConfig(
+  config: ResolvedConfig,
+  instance: string,
+  sink: LaneSink,
+  beside: readonly Beside[],
+): LaneConfig {
   const { max_records, max_bytes } = config.batch;
   // A set takes whole batches: smaller ones keep it near the size at which it is committed.
-  const [rows, bytes] =
-    sink.kind === "parquet" ? [RAW_BATCH_RECORDS, RAW_BATCH_BYTES] : [COPY_BATCH_RECORDS, COPY_BATCH_BYTES];
+  const whole = sink.kind === "parquet" && !beside.some((b) => b.spec.commits);
+  const [rows, bytes] = whole ? [RAW_BATCH_RECORDS, RAW_BATCH_BYTES] : [COPY_BATCH_RECORDS, COPY_BATCH_BYTES];
   return {
     instance,
     maxDecompressedBytes: MAX_DECOMPRESSED_BYTES,
     batchRows: Math.min(max_records, rows),
     batchBytes: Math.min(max_bytes, bytes),
     sink,
+    branches: beside.map(({ parts, spec, holdBytes }, i) => ({
+      name: spec.name,
+      after: spec.after.filter((n) => n !== PRIMARY),
+      eager: beside.some((b) => b.spec.after.includes(i)),
+      holdBytes,
+      sink: parts.lane,
+    })),
   };
 }

@@ -14,7 +14,7 @@ import {
   type ResolvedConfig,
   resolveSecrets,
 } from "./config-file.ts";
-import { crashHook } from "./crash-hook.ts";
+import { crashHook, crashPlan } from "./crash-hook.ts";
 import { exitCodeOf } from "./exit-code.ts";
 import { watchSecrets } from "./secret-watch.ts";
 import { listenToSignals } from "./signals.ts";
@@ -70,7 +70,12 @@ async function runPipeline(
   const { observer } = secrets;
   let code = 0;
   try {
-    const stream = buildStream(resolved, options, observer, crashHook(cli.environment.TWG_CRASH_AT ?? null));
+    const stream = buildStream(
+      resolved,
+      options,
+      observer,
+      crashHook(crashPlan(cli.environment.TWG_CRASH_AT, null)),
+    );
     life.runner = stream.runner;
     running = stream;
     telemetry.watchBudget(stream.budget);

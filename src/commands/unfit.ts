@@ -1,14 +1,83 @@
 /** Options of a source and a sink that are fine alone and wrong together. */
 
+import { parseTableName } from "../adapters/postgres/table/names.ts";
 import type { CheckedConfig } from "../core/config/check.ts";
 import type { ConfigPath, Problem } from "../core/config/problem.ts";
 import { pathText, quoted } from "../core/config/problem.ts";
 import type { BatchConfig } from "./batch-config.ts";
+import type { SinkOf } from "./config-file.ts";
 
 export function unfit(config: CheckedConfig): Problem[] {
-  const { source, sink } = config as unknown as BatchConfig;
-  if (String(sink.type) === "kafka") return unfitForTopics(config);
-  if (sink.type !== "postgres") return [];
+  const { source, sinks } = config as unknown as BatchConfig;
+  return [
+    ...sinks.flatMap((sink, at) => {
+      if (sink.type === "kafka") return unfitForTopics(config, at);
+      return sink.type === "postgres" ? unfitPostgres(config, source, sink, at) : [];
+    }),
+    ...(source.type === "files" && sinks.length > 1 ? [severalOfFiles(config)] : []),
+    ...samePlaces(config, sinks),
+  ];
+}
+
+function severalOfFiles(config: CheckedConfig): Problem {
+  const path = ["sink", 1];
+  return {
+    code: "config.not_in_this_version",
+    file: config.file,
+    line: config.lineOf(path),
+    path: pathText(path),
+    seen: `${config.sinks.length} sinks`,
+    allowed: "one sink",
+    hint: "rows of files land in one sink: run `twg batch` once for each",
+  };
+}
+
+/** Two sinks that write the same files or rows would be read as one, with everything twice. */
+function samePlaces(config: CheckedConfig, sinks: BatchConfig["sinks"]): Problem[] {
+  const first = new Map<string, number>();
+  return sinks.flatMap((sink, at) => {
+    if (sink.type === "kafka") return [];
+    const key = sink.type === "parquet" ? "path" : "table";
+    const seen = sink.type === "parquet" ? sink.path : sink.table;
+    const place = sink.type === "parquet" ? plainPath(seen) : plainTable(seen, sink.url);
+    const before = first.get(place);
+    if (before === undefined) {
+      first.set(place, at);
+      return [];
+    }
+    const path = ["sink", at, key];
+    return [
+      {
+        code: "config.conflict" as const,
+        file: config.file,
+        line: config.lineOf(path),
+        path: pathText(path),
+        seen: quoted(seen),
+        allowed: "a place of its own",
+        hint: `sink[${before}] writes there already`,
+      },
+    ];
+  });
+}
+
+function plainPath(path: string): string {
+  return path.replace(/(?<!:)\/+/g, "/").replace(/\/$/, "");
+}
+
+/** Whether two references are one database cannot be known here; where they are one, they are the same text. */
+function plainTable(table: string, url: unknown): string {
+  const name = parseTableName(table);
+  const { schema, table: t } =
+    typeof name === "string" ? { schema: "", table } : { schema: name.schema, table: name.table };
+  return JSON.stringify([url, schema, t]);
+}
+
+function unfitPostgres(
+  config: CheckedConfig,
+  source: BatchConfig["source"],
+  sink: SinkOf<"postgres">,
+  at: number,
+): Problem[] {
   const problems: Problem[] = [];
   const say = (path: ConfigPath, seen: string, allowed: string, hint: string) =>
     problems.push({
@@ -24,13 +93,13 @@ export function unfit(config: CheckedConfig): Problem[] {
   const seenKey = key === undefined ? "" : key.map(quoted).join(", ");
   if (mode === "append") {
     if (key !== undefined)
-      say(["sink", 0, "key"], seenKey, 'only with mode = "upsert"', "rows are added here");
+      say(["sink", at, "key"], seenKey, 'only with mode = "upsert"', "rows are added here");
     return problems;
   }
   if (String(source.type) !== "files") {
     if (key !== undefined)
       say(
-        ["sink", 0, "key"],
+        ["sink", at, "key"],
         seenKey,
         "no key",
         "records of topics are named by their topic and their own key",
@@ -38,7 +107,7 @@ export function unfit(config: CheckedConfig): Problem[] {
     return problems;
   }
   if (key === undefined)
-    say(["sink", 0, "key"], "", "names of columns", "an upsert needs to know which rows are one");
+    say(["sink", at, "key"], "", "names of columns", "an upsert needs to know which rows are one");
   if (source.metadata === "none")
     say(
       ["source", "metadata"],
@@ -50,10 +119,23 @@ export function unfit(config: CheckedConfig): Problem[] {
 }
 
 /** Records of topics go into topics; whether the cluster is the same is found out when both are asked. */
-function unfitForTopics(config: CheckedConfig): Problem[] {
-  const { source } = config as unknown as BatchConfig;
-  if (String(source.type) === "kafka") return [];
-  const path: ConfigPath = ["sink", 0, "type"];
+function unfitForTopics(config: CheckedConfig, at: number): Problem[] {
+  const { source, sinks } = config;
+  const secondary = sinks[at]?.role === "secondary";
+  if (source.type === "kafka" && !secondary) return [];
+  const path: ConfigPath = ["sink", at, "type"];
+  if (source.type === "kafka")
+    return [
+      {
+        code: "config.not_in_this_version",
+        file: config.file,
+        line: config.lineOf(path),
+        path: pathText(path),
+        seen: quoted("kafka"),
+        allowed: "a secondary sink of type parquet or postgres",
+        hint: "topics are written by the primary sink alone in this version",
+      },
+    ];
   return [
     {
       code: "config.conflict",

@@ -15,6 +15,7 @@ const CONTEXT: SinkContext = {
   lanes: 4,
   observer: { emit: () => {} },
   hook: null,
+  secondary: null,
 };
 
 async function configured(sink: string, url = "postgres://u:one@h:6543/d") {

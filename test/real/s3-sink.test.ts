@@ -44,6 +44,7 @@ coverage_interval_ms = 50
         const parts = parquetParts(config, sink as never, {
           instance,
           shared: false,
+          secondary: null,
           lanes: 1,
           observer: { emit: (e) => events.push(e) },
           hook,

@@ -30,6 +30,7 @@ import type { LanePort } from "../../src/core/ports/lane.ts";
 import { sleep } from "../../src/core/time/clock.ts";
 import type { FakeCluster } from "../brokers/kafka/cluster.ts";
 import { memoryNet } from "../brokers/kafka/memory-net.ts";
+import type { BesideWorld } from "./beside.ts";
 import type { SeededChance } from "./chance.ts";
 import { SimProcess, type SimTime } from "./clock.ts";
 import type { SimFolder } from "./store.ts";
@@ -54,6 +55,8 @@ export interface NodeWorld {
   /** A planted bug, to prove that the judge sees it; null: none. */
   readonly canary: Canary | null;
   readonly nodes: SimNode[];
+  /** Sinks beside the raw one; null: there are none. */
+  readonly beside: BesideWorld | null;
 }
 
 /**
@@ -91,6 +94,7 @@ export class SimNode {
       pidNamespace: "n",
       startTime: "1",
     };
+    const identity = { self: host, isAlive: (other: HostId) => this.#life(world, other) };
     const versions = new MemoryVersionedStore(world.coverage, {
       fault: world.writeFault,
       delay: () => sleep(clock, chance.next() * 5),
@@ -101,7 +105,7 @@ export class SimNode {
         versions: world.canary === "blind_write" ? blind(versions, world.coverage) : versions,
         objects,
         clock,
-        host: { self: host, isAlive: (other) => this.#life(world, other) },
+        host: identity,
       },
     );
     const coverage =
@@ -140,6 +144,14 @@ export class SimNode {
         sweep: async () => {
           if (keeper.isAlone) await objects.sweep(keeper.stagedNames());
         },
+        ...(world.beside === null
+          ? {}
+          : {
+              secondaries: world.beside.secondaries({
+                ...{ serial, process: this.process, clock, chance: chance.fork(), host: identity, observer },
+                shared: world.sharing !== null,
+              }),
+            }),
       },
     );
     if (world.canary === "never_gives_up") {
@@ -176,32 +188,43 @@ export class SimNode {
     const clock = world.time.clock(this.process);
     let sets = 0;
     const instance = `i${serial}l${lane}x${this.#ports.length}`;
-    const port = hostInProcess(
-      (post) =>
-        new Lane({
-          lane,
-          rollBytes: 8 * 1024,
-          rollIntervalMs: 500,
-          clock,
-          decoder: createFrameDecoder({ codecs: fallbackCodecs, maxDecompressedBytes: 1 << 20 }),
-          writer: new ParquetWriter(
-            {
-              path: "/lake/{topic}/{hour}",
-              row_group_bytes: 4096,
-              compression: "none",
-              compression_level: 1,
-              metadata_prefix: "_twg_",
-              max_open_files: world.maxOpenFiles,
-              pipeline: "sim",
-              sink: "raw",
-              version: "0",
-            },
-            { store: world.folder.handle(this.process), codecs: fallbackCodecs, clock },
-          ),
-          newSetId: () => `${instance}-${sets++}`,
-          post,
-        }),
-    );
+    const port = hostInProcess((post) => {
+      const lanes: { own: Lane | null } = { own: null };
+      const { beside } = world;
+      const branches = beside?.branches(
+        this.process,
+        clock,
+        lane,
+        instance,
+        () => lanes.own?.isOpen ?? false,
+        post,
+      );
+      lanes.own = new Lane({
+        lane,
+        rollBytes: 8 * 1024,
+        rollIntervalMs: 500,
+        clock,
+        decoder: createFrameDecoder({ codecs: fallbackCodecs, maxDecompressedBytes: 1 << 20 }),
+        writer: new ParquetWriter(
+          {
+            path: "/lake/{topic}/{hour}",
+            row_group_bytes: 4096,
+            compression: "none",
+            compression_level: 1,
+            metadata_prefix: "_twg_",
+            max_open_files: world.maxOpenFiles,
+            pipeline: "sim",
+            sink: "raw",
+            version: "0",
+          },
+          { store: world.folder.handle(this.process), codecs: fallbackCodecs, clock },
+        ),
+        newSetId: () => `${instance}-${sets++}`,
+        post,
+        ...(branches === undefined ? {} : { branches }),
+      });
+      return lanes.own;
+    });
     this.#ports.push(port);
     return port;
   }

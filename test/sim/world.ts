@@ -9,6 +9,7 @@ import { TopicPattern } from "../../src/adapters/kafka/topic-pattern.ts";
 import type { ApiName, Draft, ResponseOf } from "../../src/adapters/kafka/wire/protocol.ts";
 import type { TwgEvent } from "../../src/core/observe/events.ts";
 import { FakeCluster } from "../brokers/kafka/cluster.ts";
+import { type BesideCanary, BesideWorld } from "./beside.ts";
 import { SeededChance } from "./chance.ts";
 import { SimTime } from "./clock.ts";
 import { commitAhead, judge } from "./judge.ts";
@@ -23,11 +24,16 @@ export interface SimResult {
   readonly lives: number;
   readonly steps: number;
   readonly simulatedMs: number;
+  /** Rows of the sinks beside the raw one. */
+  readonly beside?: { readonly side: number; readonly table: number };
 }
 
 export interface SimOptions {
   /** Several processes share the partitions as members of a group. */
   readonly groups?: boolean;
+  /** Sinks beside the raw one. */
+  readonly sinks?: boolean;
+  readonly besideCanary?: BesideCanary;
   readonly canary?: Canary;
   /** Told of everything that happens, with simulated time. */
   readonly trace?: (line: string) => void;
@@ -93,13 +99,15 @@ class World {
     this.#cluster.createTopic(TOPIC, { partitions });
     this.#folder = new SimFolder(this.#time, chance.fork());
     this.#oracles = [new Oracle(this.#cluster, TOPIC, partitions, chance.fork())];
+    const coverage = sharedObject();
     this.#node = {
       time: this.#time,
       cluster: this.#cluster,
       folder: this.#folder,
-      coverage: sharedObject(),
+      coverage,
       topic: TOPIC,
-      pattern: groups && chance.next() < 0.4 ? new TopicPattern("t[0-9]*") : null,
+      // What the judge of the other sinks reads names no topic.
+      pattern: options.sinks !== true && groups && chance.next() < 0.4 ? new TopicPattern("t[0-9]*") : null,
       group: groups || chance.next() < 0.8 ? "g" : null,
       sharing: groups ? sharing(chance) : null,
       onRecreated: groups ? "new_incarnation" : "fail",
@@ -109,6 +117,10 @@ class World {
       onEvent: (node, event) => this.#onEvent(node, event),
       canary: options.canary ?? null,
       nodes: [],
+      beside:
+        options.sinks === true
+          ? new BesideWorld(this.#time, chance.fork(), coverage, options.besideCanary ?? null)
+          : null,
     };
     this.#watchCommits();
   }
@@ -117,13 +129,18 @@ class World {
     this.#every(20, 400, () => this.#chance.pick(this.#oracles).produce());
     this.#every(100, 2500, () => this.#mischief());
     this.#every(50, 1500, () => this.#supervise());
+    const { beside } = this.#node;
+    if (beside !== null) this.#every(200, 4000, () => beside.mischief());
     await this.#until(() => false, CHAOS_MS);
     await this.#heal();
     const leftovers = this.#o.groups === true;
     const judged = { leftovers, stopped: this.#stopped };
     this.#complaints.push(...(await judge(this.#oracles, this.#folder, this.#node.coverage, judged)));
     this.#complaints.push(...bugs(this.#node.nodes));
+    const found = await beside?.judge(this.#oracles[0]!);
+    this.#complaints.push(...(found?.complaints ?? []));
     return {
+      ...(found === undefined ? {} : { beside: { side: found.side, table: found.table } }),
       seed: this.#seed,
       complaints: this.#complaints,
       records: this.#oracles.reduce((n, o) => n + o.records, 0),
@@ -138,6 +155,7 @@ class World {
     this.#healed = true;
     for (const o of this.#oracles) o.endTransaction();
     Object.assign(this.#folder.faults, { fail: 0, failAfter: 0, fullUntil: -1 });
+    this.#node.beside?.heal();
     for (const b of this.#cluster.brokers) if (!b.alive) this.#cluster.revive(b.id);
     const limit = this.#time.nowMs + HEAL_MS;
     // Whoever was stopped is woken while others work: it must not do harm either.

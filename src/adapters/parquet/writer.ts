@@ -7,6 +7,7 @@ import { Failure } from "../../core/failure/failure.ts";
 import { PageContext } from "../../core/formats/parquet/page.ts";
 import { RawFile } from "../../core/formats/parquet/raw-file.ts";
 import { SlabPool } from "../../core/formats/parquet/slabs.ts";
+import type { Authority } from "../../core/ports/coverage.ts";
 import type { RawWriter, SetFiles } from "../../core/ports/lane-parts.ts";
 import type { ObjectStore, StagedObject, Target } from "../../core/ports/object-store.ts";
 import type { RawBatch } from "../../core/records/raw-batch.ts";
@@ -78,10 +79,12 @@ export class ParquetWriter implements RawWriter {
     this.#id = id;
   }
 
-  write(batch: RawBatch): number {
+  write(batch: RawBatch, _authority?: Authority, first = 0): number {
     const now = this.#p.clock.now();
-    let taken = 0;
-    this.#template.eachFolder(batch, ({ folder, from, to }) => {
+    let taken = first;
+    this.#template.eachFolder(batch, ({ folder, from: begin, to }) => {
+      if (to <= first) return true;
+      const from = Math.max(begin, first);
       if (!this.#files.has(folder) && this.#files.size >= this.#o.max_open_files) return false;
       this.#file(folder).file.append(batch, from, to, now);
       taken = to;

@@ -1,5 +1,6 @@
 /** What the configuration needs to know of an adapter, and the options that all sources or all sinks share. */
 import * as z from "zod";
+import { byteSize, MIB } from "./option-types.ts";
 
 export type AdapterKind = "source" | "sink";
 
@@ -30,10 +31,21 @@ const sinkShared = {
     .describe("What the sink gets: the raw records as they came.")
     .meta({ why: "The raw lane is what this version has." }),
   role: z
-    .literal("primary_raw")
-    .default("primary_raw")
-    .describe("The sink whose durable write allows the acknowledgement of the source.")
-    .meta({ why: "The first sink of a pipeline is always that." }),
+    .enum(["primary_raw", "secondary"])
+    .optional()
+    .describe(
+      "primary_raw: the one sink whose durable write allows the acknowledgement of the source. secondary: gets the same records at the same time, and never holds the source up: what it cannot take is a gap of it.",
+    )
+    .meta({
+      examples: ["primary_raw"],
+      why: "Without it: primary_raw where it is the only sink, else secondary.",
+    }),
+  hold_bytes: byteSize({ min: MIB, max: 1024 * MIB })
+    .default(16 * MIB)
+    .describe(
+      "Of a secondary sink: most bytes of memory in each lane. A sink that does not keep up within it is detached for a while. Row groups and transactions of it are at most a quarter of this. Without effect on the primary sink.",
+    )
+    .meta({ unit: "bytes", examples: ["32MiB"], why: "A second or so of records for a sink that pauses." }),
 };
 
 /** The whole spec of a `[source]` or `[[sink]]` of this type: shared options first, an adapter's own winning. */
@@ -51,5 +63,7 @@ export type SourceShared = { readonly type: string };
 export type SinkShared = {
   readonly name: string;
   readonly receives: "raw";
-  readonly role: "primary_raw";
+  /** Of the checked configuration always. */
+  readonly role: "primary_raw" | "secondary";
+  readonly hold_bytes: number;
 };

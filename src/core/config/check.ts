@@ -5,14 +5,7 @@
 import type * as z from "zod";
 import { type AdapterKind, type AdapterSpec, fullSpec } from "./adapter-spec.ts";
 import { type Place, problemsOf, unknownKey } from "./issues.ts";
-import {
-  LATER_RECEIVES,
-  LATER_ROLE,
-  LATER_SECTIONS,
-  LATER_SINKS,
-  LATER_SOURCES,
-  SECOND_SINK,
-} from "./later.ts";
+import { LATER_RECEIVES, LATER_SECTIONS, LATER_SINKS, LATER_SOURCES } from "./later.ts";
 import { nearest } from "./nearest.ts";
 import { formatBytes } from "./option-types.ts";
 import { type ConfigPath, orderProblems, type Problem, pathText, quoted, shownValue } from "./problem.ts";
@@ -36,7 +29,10 @@ export interface CheckedConfig {
   readonly secrets: SecretsSection;
   /** As the source's spec gives it, `type` included. */
   readonly source: Readonly<Record<string, unknown>>;
+  /** The primary raw sink. */
   readonly sink: Readonly<Record<string, unknown>>;
+  /** All sinks, in the order of the file. */
+  readonly sinks: readonly Readonly<Record<string, unknown>>[];
   /** Paths that the file itself sets, as `pathText` writes them; all else is a default. */
   readonly written: ReadonlySet<string>;
   /** Line of a path, for problems found later (secrets). */
@@ -49,7 +45,7 @@ export type CheckResult =
 
 /** A file with more is no configuration; the first ones say enough. */
 const MAX_PROBLEMS = 500;
-const MAX_SINKS_CHECKED = 50;
+export const MAX_SINKS = 16;
 
 /** The sections of this version, in the order of the reference page. */
 export const SECTIONS = {
@@ -103,7 +99,9 @@ class Check {
       else parts[name] = this.#parse(schema, value ?? {}, [name]);
     }
     parts.source = this.#source();
-    parts.sink = this.#sinks();
+    const sinks = this.#sinks();
+    parts.sinks = sinks;
+    parts.sink = sinks.find((s) => s.role === "primary_raw");
     this.#across(parts);
     return parts;
   }
@@ -134,26 +132,46 @@ class Check {
     return this.#adapter("source", value, ["source"]);
   }
 
-  #sinks(): unknown {
+  #sinks(): Readonly<Record<string, unknown>>[] {
     const value = own(this.#root, "sink");
-    if (value === undefined) return this.#missing(["sink"], "one [[sink]] section");
-    if (!Array.isArray(value)) {
-      return this.#say(
-        "config.type",
-        ["sink"],
-        shownValue(value),
-        "a list of tables",
-        "write [[sink]], not [sink]",
+    if (value === undefined) this.#missing(["sink"], "one [[sink]] section");
+    else if (!Array.isArray(value)) {
+      const hint = "write [[sink]], not [sink]";
+      this.#say("config.type", ["sink"], shownValue(value), "a list of tables", hint);
+    } else if (value.length === 0) this.#missing(["sink"], "one [[sink]] section");
+    if (!Array.isArray(value)) return [];
+    if (value.length > MAX_SINKS) {
+      const seen = `${value.length} sinks`;
+      this.#say(
+        "config.range",
+        ["sink", MAX_SINKS],
+        seen,
+        `at most ${MAX_SINKS}`,
+        "each costs memory in each lane",
       );
     }
-    if (value.length === 0) return this.#missing(["sink"], "one [[sink]] section");
-    if (value.length > 1) {
-      this.#say("config.not_in_this_version", ["sink", 1], `${value.length} sinks`, "one sink", SECOND_SINK);
-      this.#duplicateNames(value);
+    this.#duplicateNames(value);
+    const sinks = value
+      .slice(0, MAX_SINKS)
+      .map((sink: unknown, i) => this.#adapter("sink", sink, ["sink", i]) as Table | undefined);
+    this.#primary(value);
+    const alone = value.length === 1 ? "primary_raw" : "secondary";
+    return sinks.flatMap((s) => (s === undefined ? [] : [{ ...s, role: s.role ?? alone }]));
+  }
+
+  /** One sink, and one alone, decides when the source is acknowledged. */
+  #primary(sinks: readonly unknown[]): void {
+    const primary = [...sinks.keys()].filter((i) => own(sinks[i], "role") === "primary_raw");
+    const [first, second] = primary;
+    if (first !== undefined && second !== undefined) {
+      const at = `sink[${first}], line ${this.#place.locator.lineOf(["sink", first, "role"])}`;
+      const path = ["sink", second, "role"];
+      this.#say("config.conflict", path, quoted("primary_raw"), "one primary sink", `${at} is it already`);
     }
-    return value
-      .slice(0, MAX_SINKS_CHECKED)
-      .map((sink: unknown, i) => this.#adapter("sink", sink, ["sink", i]))[0];
+    if (first !== undefined || sinks.length === 0) return;
+    if (sinks.length === 1 && own(sinks[0], "role") !== "secondary") return;
+    const hint = 'say role = "primary_raw" in the sink whose durable write lets the source be acknowledged';
+    this.#say("config.conflict", ["sink"], "no primary sink", "one primary sink", hint);
   }
 
   #duplicateNames(sinks: readonly unknown[]): void {
@@ -215,10 +233,7 @@ class Check {
   /** Names the options that the design knows with more values than this version; returns the paths it has spoken of. */
   #laterRoles(sink: unknown, path: ConfigPath): string[] {
     const spoken: string[] = [];
-    const roles = [
-      ["receives", "raw", LATER_RECEIVES],
-      ["role", "primary_raw", LATER_ROLE],
-    ] as const;
+    const roles = [["receives", "raw", LATER_RECEIVES]] as const;
     for (const [key, only, why] of roles) {
       const value = own(sink, key);
       if (typeof value !== "string" || value === only || nearest(value, [only]) !== null) continue;

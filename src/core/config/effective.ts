@@ -35,7 +35,9 @@ export function effective(config: CheckedConfig, adapters: readonly AdapterSpec[
   const single = [...(pipeline === undefined ? [] : [pipeline]), source, ...others];
   return [
     ...single.flatMap((s) => tables(s.docs, s.value, s.name, s.name, "[", config.written)),
-    ...tables(spec("sink", config.sink.type), config.sink, "sink", "sink[0]", "[[", config.written),
+    ...config.sinks.flatMap((sink, i) =>
+      tables(spec("sink", sink.type), sink, "sink", `sink[${i}]`, "[[", config.written),
+    ),
   ];
 }
 

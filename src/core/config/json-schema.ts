@@ -1,7 +1,7 @@
 /** The JSON Schema (2020-12) of a configuration file, as editors want it: what may be written, with meanings. */
 import * as z from "zod";
 import { type AdapterSpec, fullSpec } from "./adapter-spec.ts";
-import { SECTIONS } from "./check.ts";
+import { MAX_SINKS, SECTIONS } from "./check.ts";
 import { open } from "./schema-walk.ts";
 
 type Json = Record<string, unknown>;
@@ -16,16 +16,16 @@ export function configJsonSchema(adapters: readonly AdapterSpec[]): Json {
   return {
     $schema: "https://json-schema.org/draft/2020-12/schema",
     title: "twg configuration",
-    description: "One pipeline of twg: a source, its settings and the sink.",
+    description: "One pipeline of twg: a source, its settings and its sinks.",
     type: "object",
     properties: {
       ...Object.fromEntries(sections),
       source: { description: "Where records come from.", oneOf: of("source") },
       sink: {
-        description: "Where records land. This version has exactly one sink, the primary raw one.",
+        description: "Where records land: one primary raw sink, and others that never hold it up.",
         type: "array",
         minItems: 1,
-        maxItems: 1,
+        maxItems: MAX_SINKS,
         items: { oneOf: of("sink") },
       },
     },

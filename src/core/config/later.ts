@@ -23,11 +23,6 @@ export const LATER_OPTIONS: ReadonlyMap<string, string> = new Map([
 export const LATER_SOURCES: readonly string[] = ["pulsar", "flight", "arrow_ipc", "delta_sharing"];
 export const LATER_SINKS: readonly string[] = ["iceberg", "flight", "arrow_ipc", "zerobus", "delta"];
 
-/** Values of `receives` and `role` that need decoded lanes or a second sink. */
+/** Values of `receives` that need decoded lanes. */
 export const LATER_RECEIVES =
   "only raw records can be received in this version (no decode, rejects or audit yet)";
-export const LATER_ROLE =
-  "the one sink of this version is the primary raw sink; other roles need a second sink";
-
-export const SECOND_SINK =
-  "a second sink needs recovery of its gaps, which comes with a later version; without it a gap would be lost silently";

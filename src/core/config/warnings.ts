@@ -11,7 +11,7 @@ const PUBLIC: ReadonlySet<string> = new Set(["username", "ca", "cert"]);
 export function warningsOf(config: CheckedConfig): Problem[] {
   const literals = [
     ...literalsIn(config.source, ["source"]),
-    ...literalsIn(config.sink, ["sink", 0]),
+    ...config.sinks.flatMap((sink, i) => literalsIn(sink, ["sink", i])),
     ...literalsIn(config.observability, ["observability"]),
   ];
   const say = (code: Problem["code"], path: ConfigPath, seen: string, allowed: string, hint: string) => ({

@@ -131,6 +131,11 @@ export const CODES = {
     false,
     "A stop did not get all open files published in time. Nothing is lost; they are read again.",
   ),
+  "sink.behind": spec(
+    "runtime",
+    true,
+    "A sink beside the primary one does not keep up. It misses what comes meanwhile: a gap, which `twg inspect coverage` shows.",
+  ),
   "lane.unstable": spec("runtime", false, "A lane died again and again at the same work."),
   // network
   "net.refused": spec(

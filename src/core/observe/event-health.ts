@@ -51,6 +51,8 @@ const ROWS: Rows = {
   },
   "sink.troubled": (h, e, roles) => sinkFailed(h, e.sink, e.failure, roles),
   "sink.recovered": (h, e, roles) => sinkOk(h, e.sink, roles),
+  "sink.detached": (h, e) => h.degraded("sinks", e.failure.code, why(e.failure), e.sink),
+  "sink.attached": (h, e) => h.ok("sinks", e.sink),
   "coverage.healthy": (h) => h.ok("coverage"),
   "coverage.troubled": (h, e) => h.failed("coverage", e.failure.code, why(e.failure)),
   "coverage.fenced": (h, e) => h.failed("coverage", e.failure.code, why(e.failure)),

@@ -75,6 +75,8 @@ const ROWS: Rows = {
     failed(m, e);
     m.sinkUp.set(0, e.sink);
   },
+  "sink.detached": (m, e) => m.sinkDetached.add(1, e.sink),
+  "sink.gap": (m, e) => m.sinkGap.add(Number(e.next - e.from), e.sink),
   "sink.recovered": (m, e) => m.sinkUp.set(1, e.sink),
   "coverage.troubled": failed,
   "coverage.fenced": failed,

@@ -142,6 +142,22 @@ type SinkEvent =
   | { readonly e: "staging.swept"; readonly removed: number }
   | { readonly e: "sink.troubled"; readonly sink: string; readonly failure: FailureWire }
   | { readonly e: "sink.recovered"; readonly sink: string; readonly ms: number }
+  /** A sink beside the primary one takes nothing in this lane for a while. */
+  | {
+      readonly e: "sink.detached";
+      readonly sink: string;
+      readonly lane: number;
+      readonly failure: FailureWire;
+      readonly pauseMs: number;
+    }
+  | { readonly e: "sink.attached"; readonly sink: string; readonly lane: number }
+  /** The primary sink got these positions and this one did not. */
+  | ({
+      readonly e: "sink.gap";
+      readonly sink: string;
+      readonly from: bigint;
+      readonly next: bigint;
+    } & StreamPlace)
   | { readonly e: "coverage.healthy" }
   /** An owner of whom this machine knows nothing is given the lease time to show that it lives. */
   | { readonly e: "coverage.waiting"; readonly owner: string; readonly ms: number }
@@ -290,6 +306,17 @@ export const EVENTS: { readonly [K in EventName]: EventRow<K> } = {
   "staging.swept": { level: "info", text: (e) => `${e.removed} unfinished files of an earlier run removed` },
   "sink.troubled": { level: "warn", text: (e) => `${e.sink}: ${failureText(e.failure)}` },
   "sink.recovered": { level: "info", text: (e) => `${e.sink}: works again after ${formatDuration(e.ms)}` },
+  "sink.detached": {
+    level: "warn",
+    text: (e) =>
+      `${e.sink}: lane ${e.lane} goes on without it for ${formatDuration(e.pauseMs)}: ${failureText(e.failure)}`,
+  },
+  "sink.attached": { level: "info", text: (e) => `${e.sink}: lane ${e.lane} writes to it again` },
+  "sink.gap": {
+    level: "warn",
+    text: (e) =>
+      `${e.sink}: ${at(e)} from ${e.from} up to ${e.next} is missing in it and safe in the primary sink`,
+  },
   "coverage.healthy": { level: "info", text: () => "coverage store works again" },
   "coverage.waiting": {
     level: "warn",

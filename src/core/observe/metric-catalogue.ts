@@ -130,6 +130,16 @@ export function declareMeters(r: Registry) {
       "sink",
       "reason",
     ]),
+    sinkDetached: r.counter(
+      "twg_sink_detached_total",
+      "Times that a lane went on without a sink beside the primary one.",
+      ["sink"],
+    ),
+    sinkGap: r.counter(
+      "twg_sink_gap_positions_total",
+      "Positions that the primary sink got and this one did not, since the start.",
+      ["sink"],
+    ),
     sinkUp: r.gauge("twg_sink_up", "1 if the sink takes data.", ["sink"]),
 
     residentBytes: r.gauge("twg_process_resident_bytes", "Resident memory of the process."),

@@ -15,11 +15,13 @@ import type { Source } from "../ports/source.ts";
 import type { Acknowledger } from "./acknowledger.ts";
 import type { LanePool } from "./lane-pool.ts";
 import type { LaneRestarts } from "./lane-restarts.ts";
+import type { Secondaries } from "./secondaries.ts";
 import type { Begun, StreamTable } from "./stream-table.ts";
 
 export interface HandoverParts {
   readonly lanes: () => LanePool;
   readonly committer: SetCommitter;
+  readonly secondaries: Secondaries;
   readonly table: StreamTable;
   readonly restarts: LaneRestarts;
   readonly acks: Acknowledger;
@@ -50,16 +52,21 @@ export class Handover {
     restarts.begin(lane);
     try {
       this.#p.lanes().reset(lane, []);
+      this.#p.secondaries.reset(lane);
       await this.#p.committer.idleOf(lane);
-      const taken = await this.#reclaim(lane);
+      const { taken, epoch } = await this.#reclaim(lane);
+      const streams = taken.map((b) => table.placed(b.start.stream));
+      await this.#p.secondaries.claim(streams, epoch);
       if (this.#p.finished()) return;
       this.#p.lanes().place(
         lane,
-        taken.map((b) => b.laneStream),
+        taken.filter((b) => !table.get(b.start.stream).dropped).map((b) => b.laneStream),
       );
+      this.#p.secondaries.place(lane);
       restarts.end(lane);
       for (const { start, laneStream, again } of taken) {
         const { stream, position, attempt } = start;
+        if (table.get(stream).dropped) continue;
         if (table.get(stream).ended) {
           this.#p.settleGone(stream).catch((e) => this.#p.fail(asFailure(e)));
           continue;
@@ -80,11 +87,11 @@ export class Handover {
    * would else take back what others own. One that is confirmed and still behind is a member of a group that was
    * deleted and begins to count anew: its claim counts.
    */
-  async #reclaim(lane: number): Promise<readonly Begun[]> {
+  async #reclaim(lane: number): Promise<{ readonly taken: readonly Begun[]; readonly epoch: number | null }> {
     let epoch = await this.#p.source.confirmation();
     for (;;) {
       try {
-        return await this.#p.table.reclaim(lane, epoch);
+        return { taken: await this.#p.table.reclaim(lane, epoch), epoch };
       } catch (e) {
         const failure = asFailure(e);
         if (failure.code !== "coverage.epoch_behind" || epoch === null) throw failure;
@@ -99,6 +106,7 @@ export class Handover {
     const lanes = [...new Set(streams.map((s) => this.#p.table.get(s).lane))];
     await Promise.all(lanes.map((lane) => this.#land(lane)));
     await this.#p.acks.flush();
+    await Promise.all(lanes.map((lane) => this.#p.secondaries.idle(Number.POSITIVE_INFINITY, lane)));
     const keys = streams.map((s) => this.#p.table.get(s)).flatMap((s) => (s.dropped ? [] : [s.key]));
     this.#forget(streams, why);
     // Whoever gets them can do without, only less smoothly.
@@ -128,6 +136,7 @@ export class Handover {
       this.#p.table.drop(stream);
       this.#p.ledger.end(stream);
       this.#p.lanes().forget(s.lane, [stream]);
+      this.#p.secondaries.forget([stream]);
       const { topic, partition } = s.id;
       this.#p.observer.emit({ e: "stream.ended", topic, partition, why });
     }

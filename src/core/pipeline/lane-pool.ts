@@ -5,7 +5,15 @@
  * epoch and is void, since its streams were moved back meanwhile.
  */
 import { asFailure, Failure, type FailureWire, fromWire } from "../failure/failure.ts";
-import type { FromLane, LaneCounts, LanePort, LaneStream, SealedSet } from "../ports/lane.ts";
+import type {
+  FromBranch,
+  FromLane,
+  LaneCounts,
+  LanePort,
+  LaneStream,
+  SealedSet,
+  ToBranch,
+} from "../ports/lane.ts";
 import type { FrameBundle } from "../records/frame.ts";
 
 /** A lane that died this often without sealing anything in between will not get better. */
@@ -20,6 +28,8 @@ export interface LanePoolEvents {
   refused(lane: number, id: string, reason: string, detail: string): void;
   broken(stream: number, attempt: number, position: bigint, failure: Failure): void;
   sink(lane: number, failure: FailureWire | null): void;
+  /** Of a sink beside the primary one. `current` false: the lane was taken back since. */
+  branch(lane: number, sink: number, m: FromBranch, current: boolean): void;
   /** The lane is gone with everything it had not sealed; the pool has made a new one already. */
   died(lane: number, failure: Failure, restarts: number): void;
   /** It cannot go on. */
@@ -73,6 +83,11 @@ export class LanePool {
   async roll(reason: "drain" | "revoke", lane?: number): Promise<void> {
     const slots = lane === undefined ? this.#slots : [this.#slot(lane)];
     await Promise.all(slots.map((slot) => this.#rollOne(slot, reason)));
+  }
+
+  /** To the lane's end of a sink beside the primary one. */
+  branch(lane: number, sink: number, m: ToBranch): void {
+    this.#slot(lane).port.post({ t: "branch", sink, m });
   }
 
   /** Streams of which nothing comes any more. */
@@ -133,6 +148,8 @@ export class LanePool {
         return this.#events.broken(m.stream, m.attempt, m.position, fromWire(m.failure));
       case "sink":
         return this.#events.sink(lane, m.failure);
+      case "branch":
+        return this.#events.branch(lane, m.sink, m.m, epochOf(m.m) === null || epochOf(m.m) === slot.epoch);
       case "dead":
         return this.#died(lane, fromWire(m.failure));
     }
@@ -166,4 +183,10 @@ export class LanePool {
     if (slot === undefined) throw new Failure("internal.bug", `there is no lane ${lane}`);
     return slot;
   }
+}
+
+/** Resets that the lane had seen; null: that does not matter. */
+function epochOf(m: FromBranch): number | null {
+  if (m.t === "sealed") return m.set.epoch;
+  return m.t === "closed" || m.t === "refused" ? m.epoch : null;
 }

@@ -8,13 +8,14 @@
 import { isOutage, waitedOut } from "../coverage/outage.ts";
 import { asFailure, Failure, toWire } from "../failure/failure.ts";
 import type { Authority } from "../ports/coverage.ts";
-import type { FromLane, LaneStream, SealedSet, ToLane } from "../ports/lane.ts";
+import type { FromLane, LaneStream, SealedSet, SealReason, ToLane } from "../ports/lane.ts";
 import type { FrameDecoder, RawWriter } from "../ports/lane-parts.ts";
 import type { Frame, FrameBundle } from "../records/frame.ts";
 import type { RawBatch } from "../records/raw-batch.ts";
 import { type Span, type StreamKey, streamKey } from "../records/stream.ts";
 import type { Clock, Timer } from "../time/clock.ts";
-import { cutAround, SpanSet } from "./span-set.ts";
+import type { Branches } from "./branches.ts";
+import { cutAround, offsetAt, type Piece, SpanSet } from "./span-set.ts";
 
 export interface LaneOptions {
   readonly lane: number;
@@ -26,6 +27,18 @@ export interface LaneOptions {
   /** Unique over all processes that ever write this sink. */
   readonly newSetId: () => string;
   readonly post: (message: FromLane, transfer?: ArrayBuffer[]) => void;
+  /** Sinks beside the primary one; absent: there are none. */
+  readonly branches?: LaneBranches;
+}
+
+/** What a lane asks of the sinks beside its own. */
+export interface LaneBranches
+  extends Pick<
+    Branches<never>,
+    "pressing" | "skips" | "bundled" | "primarySealed" | "receive" | "forget" | "reset"
+  > {
+  /** The primary sink took these rows. */
+  take(stream: number, key: StreamKey, batch: RawBatch): void;
 }
 
 interface LaneEntry {
@@ -66,8 +79,16 @@ export class Lane {
     this.#o = options;
   }
 
+  /** It has records in an open set. */
+  get isOpen(): boolean {
+    return this.#setId !== null;
+  }
+
   receive(message: ToLane): void {
     if (this.#stopped) return;
+    // At once: it has nothing to do with what is read meanwhile. Claims have, with resets.
+    if (message.t === "branch" && message.m.t !== "claims")
+      return this.#o.branches?.receive(message.sink, message.m);
     if (message.t === "reset" || message.t === "stop") {
       this.#interrupted = true;
       this.#wake?.();
@@ -102,6 +123,10 @@ export class Lane {
         return;
       case "forget":
         for (const stream of work.streams) this.#streams.delete(stream);
+        this.#o.branches?.forget(work.streams);
+        return;
+      case "branch":
+        this.#o.branches?.receive(work.sink, work.m);
         return;
       case "frames":
         return this.#unlessInterrupted(() => this.#bundle(work.bundle));
@@ -135,6 +160,7 @@ export class Lane {
     this.#clearSet();
     await this.#o.writer.abort();
     this.#epoch = epoch;
+    this.#o.branches?.reset(epoch);
     this.#streams.clear();
     for (const s of streams) this.#place(s);
     this.#interrupted = this.#queue.some((w) => w.t === "reset" || w.t === "stop");
@@ -143,6 +169,7 @@ export class Lane {
   async #stop(): Promise<void> {
     this.#stopped = true;
     this.#clearSet();
+    this.#o.branches?.reset(this.#epoch);
     await this.#o.writer.abort();
   }
 
@@ -163,6 +190,8 @@ export class Lane {
     }
     await this.#retrying(() => this.#o.writer.flush());
     if (this.#o.writer.largest >= this.#o.rollBytes) await this.#seal("bytes");
+    this.#o.branches?.bundled();
+    if (this.#o.branches?.pressing) await this.#seal("branch");
   }
 
   /** Also of a bundle whose rest was dropped: its buffer and its share of the budget are wanted back. */
@@ -203,7 +232,7 @@ export class Lane {
     const start = this.#o.clock.monotonic();
     const writeBefore = this.#writeMs;
     try {
-      for (const piece of cutAround(frame, entry.info.skip)) {
+      for (const piece of this.#cut(frame, entry)) {
         if (piece.covered) {
           this.#skipped += piece.next - piece.from;
           entry.expected = piece.next;
@@ -228,6 +257,15 @@ export class Lane {
     }
   }
 
+  /** No piece lies partly in what some sink has already. */
+  #cut(frame: Frame, { info }: LaneEntry): readonly Piece[] {
+    const skips = this.#o.branches?.skips(info.stream) ?? [];
+    let pieces = cutAround(frame, info.skip);
+    for (const skip of skips)
+      pieces = pieces.flatMap((p) => (p.covered ? [p] : cutAround(p, skip).map(uncovered)));
+    return pieces;
+  }
+
   #batch(entry: LaneEntry, batch: RawBatch): void {
     const t = this.#o.clock.monotonic();
     if (this.#setId === null) {
@@ -237,15 +275,26 @@ export class Lane {
     }
     const taken = batch.rows > 0 ? this.#o.writer.write(batch, entry.info.authority) : 0;
     this.#writeMs += this.#o.clock.monotonic() - t;
-    const next = taken < batch.rows ? offsetOf(batch, taken) : batch.span.next;
+    const next = taken < batch.rows ? offsetAt(batch.offsets, taken) : batch.span.next;
     this.#spans.add(entry.key, batch.span.from, next);
     entry.expected = next;
     this.#bundleRows += taken;
     this.#timer ??= this.#o.clock.after(this.#o.rollIntervalMs, () => this.#push({ t: "tick" }));
+    if (this.#o.branches !== undefined && next > batch.span.from)
+      this.#o.branches.take(
+        entry.info.stream,
+        entry.key,
+        taken < batch.rows ? headOf(batch, taken, next) : batch,
+      );
     if (taken < batch.rows) throw SET_FULL;
   }
 
-  async #seal(reason: SealedSet["reason"]): Promise<void> {
+  async #seal(reason: SealReason): Promise<void> {
+    await this.#sealPrimary(reason);
+    this.#o.branches?.primarySealed(reason);
+  }
+
+  async #sealPrimary(reason: SealReason): Promise<void> {
     const id = this.#setId;
     if (id === null || this.#spans.empty) {
       this.#clearSet();
@@ -318,6 +367,14 @@ export class Lane {
   }
 }
 
-function offsetOf({ offsets }: RawBatch, row: number): bigint {
-  return (BigInt(offsets[2 * row + 1]!) << 32n) | BigInt(offsets[2 * row]! >>> 0);
+/** Its first rows. */
+function headOf(batch: RawBatch, rows: number, next: bigint): RawBatch {
+  const { runs } = batch;
+  const end = runs.end.slice(0, runs.count);
+  const last = end.findIndex((e) => e >= rows);
+  const count = last === -1 ? runs.count : last + 1;
+  if (count > 0) end[count - 1] = rows;
+  return { ...batch, rows, span: { ...batch.span, next }, runs: { ...runs, count, end } };
 }
+
+const uncovered = ({ from, next }: Piece): Piece => ({ from, next, covered: false });

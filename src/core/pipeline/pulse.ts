@@ -8,6 +8,8 @@ export interface PulseParts {
   readonly clock: Clock;
   readonly coverage: StreamCoverage;
   readonly observer: Observer;
+  /** What else is told at the same interval. Never rejects. */
+  readonly beside?: () => Promise<void>;
 }
 
 export class Pulse {
@@ -41,6 +43,7 @@ export class Pulse {
     } catch (e) {
       observer.emit({ e: "coverage.troubled", failure: toWire(asFailure(e)) });
     }
+    void this.#p.beside?.();
     if (this.#stopped) return;
     if (coverage.fenced === null) return this.start();
     observer.emit({ e: "coverage.fenced", failure: toWire(coverage.fenced) });

@@ -9,6 +9,7 @@ import type { Source } from "../ports/source.ts";
 import type { Clock } from "../time/clock.ts";
 import type { Admission } from "./admission.ts";
 import type { BufferPool } from "./buffer-pool.ts";
+import type { SecondarySpec } from "./secondary.ts";
 import type { StartRules } from "./stream-table.ts";
 
 export interface RunnerOptions {
@@ -35,6 +36,8 @@ export interface RunnerParts {
   readonly observer: Observer;
   /** Removes staged objects that no open intent names; called once, before the first lane writes. */
   readonly sweep: () => Promise<void>;
+  /** Sinks beside the primary one; by default there are none. */
+  readonly secondaries?: readonly SecondarySpec[];
   /** Passed at the named points of delivery. */
   readonly hook?: CrashHook;
 }

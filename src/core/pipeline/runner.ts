@@ -20,6 +20,7 @@ import { LaneRestarts } from "./lane-restarts.ts";
 import { Losses } from "./losses.ts";
 import { Pulse } from "./pulse.ts";
 import type { RunnerOptions, RunnerParts, RunSummary } from "./runner-parts.ts";
+import { Secondaries } from "./secondaries.ts";
 import { SinkTrouble } from "./sink-trouble.ts";
 import { StreamTable } from "./stream-table.ts";
 import { UnreadableBytes } from "./unreadable.ts";
@@ -44,6 +45,7 @@ export class Runner implements SourceHost, CommitListener {
   readonly #restarts: LaneRestarts;
   readonly #losses: Losses;
   readonly #handover: Handover;
+  readonly #secondaries: Secondaries;
   readonly #trouble: SinkTrouble;
   /** Partitions that are known and not begun yet. */
   #awaited = 0;
@@ -61,10 +63,15 @@ export class Runner implements SourceHost, CommitListener {
     this.#acks = new Acknowledger(parts);
     this.#restarts = new LaneRestarts((lane, wake) => parts.admission.whenRoom(lane, wake));
     this.#losses = new Losses(this.#table, this.#restarts, parts);
+    this.#secondaries = new Secondaries(parts.secondaries ?? [], {
+      ...parts,
+      post: (lane, sink, m) => this.#pool?.branch(lane, sink, m),
+    });
     this.#handover = new Handover({
       ...parts,
       lanes: () => this.#lanes(),
       committer: this.#committer,
+      secondaries: this.#secondaries,
       table: this.#table,
       restarts: this.#restarts,
       acks: this.#acks,
@@ -73,7 +80,8 @@ export class Runner implements SourceHost, CommitListener {
       settleGone: (stream) => this.#abandon(stream),
     });
     this.#trouble = new SinkTrouble(options.sink, parts);
-    this.#pulse = new Pulse(options.heartbeatMs, parts, (failure) => this.#fail(failure));
+    const beside = () => this.#secondaries.heartbeat();
+    this.#pulse = new Pulse(options.heartbeatMs, { ...parts, beside }, (failure) => this.#fail(failure));
   }
 
   get lanes(): number {
@@ -96,6 +104,8 @@ export class Runner implements SourceHost, CommitListener {
         refused: (lane, id, reason, detail) => this.refused(id, lane, reason, detail),
         broken: (stream, attempt, position, failure) => this.#onBroken(stream, attempt, position, failure),
         sink: (lane, failure) => this.#trouble.tell(`lane ${lane}`, failure),
+        branch: (lane, sink, m, current) =>
+          current ? this.#secondaries.on(lane, sink, m) : this.#secondaries.onVoid(sink, m),
         died: (lane, failure, restarts) => this.#onDied(lane, failure, restarts),
         hopeless: (failure) => this.#fail(failure),
       });
@@ -114,7 +124,7 @@ export class Runner implements SourceHost, CommitListener {
   /** The wait for a former owner's lease takes a while: why the run was stopped meanwhile, or null. */
   async #open(): Promise<string | null> {
     try {
-      await this.#p.coverage.open();
+      await Promise.all([this.#p.coverage.open(), this.#secondaries.open()]);
     } catch (e) {
       if (this.#reason === null) throw e;
     }
@@ -151,6 +161,8 @@ export class Runner implements SourceHost, CommitListener {
       if (!this.#swept) await this.#p.sweep();
       this.#swept = true;
     });
+    const placed = begun.map((b) => this.#table.placed(b.start.stream));
+    await this.#secondaries.claim(placed, groupEpoch);
     // Not as they were begun: a lane that died since then has moved its streams on.
     const now = begun.map(({ lane, start }) => ({
       lane,
@@ -159,7 +171,9 @@ export class Runner implements SourceHost, CommitListener {
     }));
     for (let lane = 0; lane < this.#o.lanes; lane++) {
       const streams = now.filter((b) => b.lane === lane).map((b) => b.stream);
-      if (streams.length > 0) this.#lanes().place(lane, streams);
+      if (streams.length === 0) continue;
+      this.#lanes().place(lane, streams);
+      this.#secondaries.place(lane);
     }
     for (const b of begun) if (b.behind) this.#behind.add(b.start.stream);
     this.#checkCaughtUp();
@@ -258,6 +272,7 @@ export class Runner implements SourceHost, CommitListener {
     this.#rows += this.#underWay.get(id) ?? 0;
     this.#underWay.delete(id);
     this.#p.ledger.commit(this.#table.ours(spans));
+    this.#secondaries.landed(spans);
     this.#trouble.landed();
     this.#acks.kick();
     this.#checkCaughtUp();
@@ -386,11 +401,14 @@ export class Runner implements SourceHost, CommitListener {
       this.#fail(this.#failure ?? timeout);
     });
     // A lane that restarts meanwhile holds nothing; what it had is read again after the next start.
+    const begun = this.#p.clock.monotonic();
     await this.#lanes().roll("drain");
     await this.#committer.idle();
     undone = "everything is published, but the source did not take the acknowledgement";
     if (!late) await this.#acks.flush();
     timer.cancel();
+    // What the others cannot land now is a gap of theirs.
+    await this.#secondaries.idle(this.#o.drainMs - (this.#p.clock.monotonic() - begun));
   }
 
   /** What was read before the source failed still lands; then the run ends with the source's failure. */
@@ -420,7 +438,7 @@ export class Runner implements SourceHost, CommitListener {
     this.#acks.close();
     // Together: the source waits for its work to end, which may be a claim or a loss that waits out an outage of
     // the coverage store, and that wait ends with the store.
-    await Promise.all([this.#p.source.close(), this.#p.coverage.close()]);
+    await Promise.all([this.#p.source.close(), this.#p.coverage.close(), this.#secondaries.close()]);
   }
 
   #lanes(): LanePool {

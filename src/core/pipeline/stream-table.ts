@@ -13,6 +13,8 @@ import type { Observer } from "../ports/observer.ts";
 import type { FoundStream, StreamStart } from "../ports/source.ts";
 import { type Span, type StreamId, type StreamKey, streamKey } from "../records/stream.ts";
 
+import type { PlacedStream } from "./secondaries.ts";
+
 export interface StartRules {
   /** Where a stream begins that has neither a commit nor coverage; "timestamp": where the source resolved it. */
   readonly start: "earliest" | "latest" | "timestamp";
@@ -94,6 +96,12 @@ export class StreamTable {
     const s = this.#streams[stream];
     if (s === undefined) throw new Failure("internal.bug", `there is no stream ${stream}`);
     return s;
+  }
+
+  /** Whom the sinks beside the primary one have to know. */
+  placed(stream: number): PlacedStream {
+    const { key, lane } = this.get(stream);
+    return { stream, key, lane };
   }
 
   /**

@@ -47,11 +47,12 @@ export interface RawWriter {
   open(id: string): void;
   /**
    * Takes the rows, synchronously: encodes and compresses into pages; the batch's arrays may be reused on return.
-   * Row groups that are complete wait in memory for `flush`. Called several times between two flushes. Answers how
-   * many rows it took: fewer than there are if the set is full, and then the rest belongs to the next set.
-   * `authority`: under which the batch's stream is written now.
+   * Row groups that are complete wait in memory for `flush`. Called several times between two flushes, and while one
+   * is under way. Rows before `from` are left out. Answers the row after the last one taken: below the number of rows
+   * if the set is full, and then the rest belongs to the next set. `authority`: under which the batch's stream is
+   * written now.
    */
-  write(batch: RawBatch, authority: Authority): number;
+  write(batch: RawBatch, authority: Authority, from?: number): number;
   /** Appends what is complete to the staged objects. If it fails with a retryable Failure (full disk, outage) nothing is lost: calling it again goes on. */
   flush(): Promise<void>;
   /** Bytes in memory for open files. */

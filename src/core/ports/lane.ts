@@ -35,8 +35,51 @@ export interface SealedSet {
   readonly openedAt: number;
   readonly sealMs: number;
   /** Why it was closed. */
-  readonly reason: "bytes" | "files" | "interval" | "drain" | "revoke";
+  readonly reason: SealReason;
 }
+
+/** `branch`: a sink beside the primary one needs it, since nothing of it may become durable first. */
+export type SealReason = "bytes" | "files" | "interval" | "drain" | "revoke" | "branch";
+
+/** What a sink beside the primary one has to know of a stream; it gets nothing of the stream before. */
+export interface BranchStream {
+  readonly stream: number;
+  readonly authority: Authority;
+  /** Ranges that are covered in this sink already. */
+  readonly skip: readonly { readonly from: bigint; readonly next: bigint }[];
+}
+
+/** To the lane's end of such a sink, which is named by its number. */
+export type ToBranch =
+  | { readonly t: "claims"; readonly streams: readonly BranchStream[] }
+  /** A closed set may be sealed now. */
+  | { readonly t: "go"; readonly id: string }
+  /** A closed set can never land: what it comes after has a gap there. */
+  | { readonly t: "drop"; readonly id: string }
+  /** It landed, or was refused. */
+  | { readonly t: "settled"; readonly id: string; readonly landed: boolean }
+  /** It failed for good: nothing more is given to it. */
+  | { readonly t: "off" };
+
+export type FromBranch =
+  /** No further record goes into the set; it waits for `go`. */
+  | { readonly t: "closed"; readonly id: string; readonly epoch: number; readonly spans: readonly Span[] }
+  | { readonly t: "sealed"; readonly set: SealedSet }
+  | {
+      readonly t: "refused";
+      readonly id: string;
+      readonly epoch: number;
+      readonly reason: RefusalReason;
+      readonly detail: string;
+    }
+  /** A set that was closed, and comes no more. */
+  | { readonly t: "dropped"; readonly id: string }
+  /** Positions that the primary sink got and this one did not: a gap. */
+  | { readonly t: "missed"; readonly spans: readonly Span[] }
+  | { readonly t: "detached"; readonly failure: FailureWire; readonly pauseMs: number }
+  | { readonly t: "attached" }
+  /** The sink failed and is tried again; null: it works again. */
+  | { readonly t: "trouble"; readonly failure: FailureWire | null };
 
 /** Why a set is not taken; the same words as those of an intent. */
 export type RefusalReason = "fenced" | "overlap" | "gone";
@@ -51,6 +94,8 @@ export type ToLane =
   | { readonly t: "reset"; readonly epoch: number; readonly streams: readonly LaneStream[] }
   /** Seal what there is; always answered by `rolled`, after any `sealed`. */
   | { readonly t: "roll"; readonly token: number; readonly reason: "drain" | "revoke" }
+  /** To the lane's end of a sink beside the primary one. */
+  | { readonly t: "branch"; readonly sink: number; readonly m: ToBranch }
   | { readonly t: "stop" };
 
 export interface LaneCounts {
@@ -98,6 +143,7 @@ export type FromLane =
     }
   /** The sink failed. Retryable: the lane keeps its rows and tries again by itself, this only reports. */
   | { readonly t: "sink"; readonly failure: FailureWire | null }
+  | { readonly t: "branch"; readonly sink: number; readonly m: FromBranch }
   /** The lane cannot go on; everything not sealed is lost. */
   | { readonly t: "dead"; readonly failure: FailureWire };
 

@@ -43,6 +43,7 @@ describe("a good file", () => {
       eager: false,
     });
     expect(config.sink).toEqual({
+      hold_bytes: 16 * 1024 * 1024,
       type: "parquet",
       name: "raw",
       receives: "raw",
@@ -317,16 +318,49 @@ describe("more than one sink", () => {
   const second = (name: string, type = "parquet") =>
     `[[sink]]\nname = "${name}"\ntype = "${type}"\npath = "./b"\n`;
 
-  test("is refused with the reason", () => {
-    const problem = only(GOOD + second("b"));
-    expect([problem.code, problem.line, problem.path]).toEqual(["config.not_in_this_version", 12, "sink[1]"]);
-    expect(problem.hint).toContain("recovery");
+  const secondary = (name: string, more = "") => `${second(name)}${more}`;
+  const PRIMARY = after('path = "./data"', 'role = "primary_raw"');
+
+  test("one is the primary, the others are secondary without a word", () => {
+    const config = good(PRIMARY + secondary("b") + secondary("c", 'role = "secondary"\n'));
+    expect(config.sink.name).toBe("raw");
+    expect(config.sinks.map((s) => [s.name, s.role])).toEqual([
+      ["raw", "primary_raw"],
+      ["b", "secondary"],
+      ["c", "secondary"],
+    ]);
   });
 
-  test("with equal names is told apart from it, naming the first", () => {
-    const all = problems(GOOD + second("raw"));
-    expect(all.map((p) => p.code)).toEqual(["config.not_in_this_version", "config.conflict"]);
-    expect(all[1]?.hint).toBe("it is the name of sink[0], line 9");
+  test("the primary need not come first", () => {
+    const first = after('path = "./data"', 'role = "secondary"');
+    expect(good(first + secondary("b", 'role = "primary_raw"\n')).sink.name).toBe("b");
+  });
+
+  test("no primary is refused, and so is one that is alone and secondary", () => {
+    for (const text of [GOOD + second("b"), after('path = "./data"', 'role = "secondary"')]) {
+      const problem = only(text);
+      expect([problem.code, problem.path, problem.seen]).toEqual([
+        "config.conflict",
+        "sink",
+        "no primary sink",
+      ]);
+    }
+  });
+
+  test("two primaries are refused, naming the first", () => {
+    const problem = only(PRIMARY + secondary("b", 'role = "primary_raw"\n'));
+    expect([problem.code, problem.path]).toEqual(["config.conflict", "sink[1].role"]);
+    expect(problem.hint).toBe("sink[0], line 12 is it already");
+  });
+
+  test("equal names are refused, naming the first", () => {
+    const problem = only(PRIMARY + second("raw"));
+    expect([problem.code, problem.hint]).toEqual(["config.conflict", "it is the name of sink[0], line 9"]);
+  });
+
+  test("too many are refused", () => {
+    const all = Array.from({ length: 16 }, (_, i) => second(`s${i}`)).join("");
+    expect(only(PRIMARY + all).code).toBe("config.range");
   });
 });
 
@@ -443,11 +477,10 @@ listen = "0.0.0.0:1"
     [6, "config.type", "source.bootstrap[1]"],
     [7, "config.unknown_key", "source.tpics"],
     [8, "config.not_in_this_version", "decode"],
+    [9, "config.conflict", "sink"],
     [11, "config.not_in_this_version", "sink[0].type"],
-    [12, "config.not_in_this_version", "sink[1]"],
     [12, "config.missing", "sink[1].path"],
     [13, "config.conflict", "sink[1].name"],
-    [15, "config.not_in_this_version", "sink[1].role"],
     [17, "config.conflict", "observability.listen"],
   ]);
 });

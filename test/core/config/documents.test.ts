@@ -129,6 +129,7 @@ test("shared options come first and are not repeated", () => {
     "roll_bytes",
     "mode",
     "roll_interval_ms",
+    "hold_bytes",
   ]);
 });
 
@@ -139,7 +140,7 @@ test("an adapter's own option wins over the shared one of its name", () => {
     type: "parquet",
     name: "fixed",
     receives: "raw",
-    role: "primary_raw",
+    hold_bytes: 16_777_216,
   });
 });
 
@@ -199,8 +200,12 @@ test("the JSON Schema describes what may be written", () => {
         additionalProperties: false,
       },
       sink: {
-        maxItems: 1,
-        items: { oneOf: [{ properties: { type: { const: "parquet" }, role: { const: "primary_raw" } } }] },
+        maxItems: 16,
+        items: {
+          oneOf: [
+            { properties: { type: { const: "parquet" }, role: { enum: ["primary_raw", "secondary"] } } },
+          ],
+        },
       },
       source: {
         oneOf: [

@@ -136,6 +136,8 @@ const MOVES: { readonly [K in EventName]?: readonly string[] } = {
   "set.refused": ["twg_sink_refused_sets_total{raw,fenced} 1"],
   "sink.troubled": ["twg_errors_total{internal.cancelled} 1", "twg_sink_up{raw} 0"],
   "sink.recovered": ["twg_sink_up{raw} 1"],
+  "sink.detached": ["twg_sink_detached_total{typed} 1"],
+  "sink.gap": ["twg_sink_gap_positions_total{typed} 15"],
   "coverage.troubled": ["twg_errors_total{internal.cancelled} 1"],
   "coverage.fenced": ["twg_errors_total{internal.cancelled} 1"],
   "stall.detected": ["twg_stalled{} 1", "twg_stalls_total{} 1"],

@@ -33,6 +33,7 @@ beforeEach(() => {
         void told.push(`broken ${stream} ${attempt} ${position} ${f.code}`),
       sink: (lane, f) => void told.push(`sink ${lane} ${f?.code ?? "well"}`),
       died: (lane, f, restarts) => void told.push(`died ${lane} ${f.code} ${restarts}`),
+      branch: (lane, sink, m, current) => void told.push(`branch ${lane} ${sink} ${m.t} ${current}`),
       hopeless: (f) => void told.push(`hopeless ${f.code}`),
     },
   );

@@ -1,0 +1,69 @@
+/** The writers of a lane's sinks, from what the lane was told of them. */
+
+import { KafkaWriter } from "../adapters/kafka/sink/writer.ts";
+import { createNet } from "../adapters/net/net.ts";
+import { ParquetWriter } from "../adapters/parquet/writer.ts";
+import { PostgresWriter } from "../adapters/postgres/writer.ts";
+import { systemChance } from "../adapters/system/chance.ts";
+import { systemClock } from "../adapters/system/clock.ts";
+import { systemSaslCrypto } from "../adapters/system/sasl-crypto.ts";
+import type { Codecs } from "../core/compression/codec.ts";
+import type { RawWriter } from "../core/ports/lane-parts.ts";
+import { crashHook } from "./crash-hook.ts";
+import type { LaneSink } from "./lane-config.ts";
+import { openLaneStore } from "./lane-store.ts";
+
+export interface OpenedWriter {
+  readonly writer: RawWriter;
+  /** Takes over secrets that were read again. */
+  renew(sink: LaneSink): void;
+}
+
+export function rawWriter(sink: LaneSink, instance: string, codecs: Codecs): OpenedWriter {
+  switch (sink.kind) {
+    case "parquet": {
+      const store = openLaneStore(sink.store, instance);
+      return {
+        writer: new ParquetWriter(sink.writer, { store: store.objects, codecs, clock: systemClock }),
+        renew: (renewed) => {
+          if (renewed.kind === "parquet") store.renew(renewed.store);
+        },
+      };
+    }
+    case "postgres": {
+      const hook = crashHook(sink.crashAt);
+      const writer = new PostgresWriter(sink.writer, {
+        net: createNet(systemClock),
+        clock: systemClock,
+        crypto: systemSaslCrypto,
+        chance: systemChance,
+        writer: instance,
+        ...(hook === null ? {} : { hook }),
+      });
+      return {
+        writer,
+        renew: (renewed) => {
+          if (renewed.kind === "postgres") writer.renew(renewed.writer.settings);
+        },
+      };
+    }
+    case "kafka": {
+      const hook = crashHook(sink.crashAt);
+      const writer = new KafkaWriter(sink.writer, {
+        net: createNet(systemClock),
+        clock: systemClock,
+        crypto: systemSaslCrypto,
+        chance: systemChance,
+        codecs,
+        writer: instance,
+        ...(hook === null ? {} : { hook }),
+      });
+      return {
+        writer,
+        renew: (renewed) => {
+          if (renewed.kind === "kafka") writer.renew(renewed.writer.settings);
+        },
+      };
+    }
+  }
+}

@@ -1,0 +1,449 @@
+/**
+ * The lane's end of a sink beside the primary one. It is given what the primary sink took, and never holds the lane up:
+ * what it cannot take it misses. Then it is detached for a while, what it missed is told as a gap, and it goes on
+ * with what comes next.
+ *
+ *   open    takes rows
+ *   closed  waits until the control thread says `go`
+ *   going   is being sealed, however often that has to be tried
+ *   sealed  the control thread brings it to its end and says `settled`
+ *
+ * Each set has a writer of its own, so that one is filled while others are sealed.
+ */
+import { isOutage, waitedOut } from "../coverage/outage.ts";
+import { containsRange } from "../coverage/ranges.ts";
+import { asFailure, Failure, toWire } from "../failure/failure.ts";
+import type { BranchBatch, BranchWriter } from "../ports/branch-parts.ts";
+import type { Authority } from "../ports/coverage.ts";
+import type { BranchStream, FromBranch, SealedSet, SealReason, ToBranch } from "../ports/lane.ts";
+import type { Span, StreamKey } from "../records/stream.ts";
+import type { Clock, Timer } from "../time/clock.ts";
+import { offsetAt, SpanSet } from "./span-set.ts";
+
+export interface BranchOptions<B extends BranchBatch> {
+  readonly lane: number;
+  readonly name: string;
+  /** `seal` makes the rows visible: a set is closed where the primary's is sealed, so that it waits for that alone. */
+  readonly commits: boolean;
+  /** Other sinks wait for what this one covers: it closes as often as the primary one. */
+  readonly eager: boolean;
+  /** Most bytes of memory. */
+  readonly holdBytes: number;
+  readonly rollBytes: number;
+  readonly rollIntervalMs: number;
+  readonly clock: Clock;
+  readonly newWriter: () => BranchWriter<B>;
+  readonly newSetId: () => string;
+  /** The primary sink has records in an open set. */
+  readonly primaryOpen: () => boolean;
+  readonly post: (m: FromBranch) => void;
+}
+
+interface BranchSet<B extends BranchBatch> {
+  readonly id: string;
+  readonly writer: BranchWriter<B>;
+  readonly spans: SpanSet;
+  readonly openedAt: number;
+  /** Monotonic. */
+  readonly since: number;
+  state: "open" | "closed" | "going" | "dropped";
+  reason: SealReason;
+}
+
+/** First and longest time that a branch stays detached. */
+const PAUSE_FIRST_MS = 1_000;
+const PAUSE_LONGEST_MS = 60_000;
+/** Sets that are sealed and not settled; each is small, and their number says that the sink does not keep up. */
+const MOST_UNSETTLED = 64;
+/** A set that is nearly due is closed with the primary's: the next chance comes an interval later. */
+const NEARLY = 0.9;
+const DROPPED = Symbol("dropped");
+
+export class Branch<B extends BranchBatch> {
+  readonly #o: BranchOptions<B>;
+  readonly #claims = new Map<number, BranchStream>();
+  /** Of each stream the end of what was given. */
+  readonly #upTo = new Map<number, bigint>();
+  readonly #missed = new SpanSet();
+  #open: BranchSet<B> | null = null;
+  /** Closed and going, in order. */
+  #closed: BranchSet<B>[] = [];
+  readonly #unsettled = new Set<string>();
+  readonly #free: BranchWriter<B>[] = [];
+  #epoch = 0;
+  #timer: Timer | null = null;
+  /** Monotonic time from which it may be attached again; null: it is. */
+  #until: number | null = null;
+  #pauseMs = PAUSE_FIRST_MS;
+  #off = false;
+  #running = false;
+  #wake: (() => void) | null = null;
+  #flushWanted = false;
+  /** What comes after this one must let go of its open set as well. */
+  whenDetached: () => void = () => {};
+
+  constructor(options: BranchOptions<B>) {
+    this.#o = options;
+  }
+
+  get held(): number {
+    return this.#closed.reduce((n, s) => n + s.writer.held, this.#open?.writer.held ?? 0);
+  }
+
+  /** It wants the primary's set sealed: only then can its own be, and its memory is not for long waits. */
+  get pressing(): boolean {
+    const open = this.#open;
+    if (!this.#o.commits || open === null || this.#closed.length > 0) return false;
+    return open.writer.largest >= this.#o.rollBytes;
+  }
+
+  /** Ranges of the stream that it need not be given. */
+  skip(stream: number): BranchStream["skip"] {
+    return this.#claims.get(stream)?.skip ?? [];
+  }
+
+  /**
+   * Takes the rows at once, or misses them. True if the sink will have them, or has them. The span is within one range
+   * of `skip` or touches none.
+   */
+  give(stream: number, key: StreamKey, batch: B): boolean {
+    const claim = this.#claims.get(stream);
+    const { span } = batch;
+    if (claim !== undefined && claim.skip.length > 0 && containsRange(claim.skip, span)) return true;
+    const upTo = this.#upTo.get(stream);
+    // Read a second time: what was missed before is a gap by now.
+    if (upTo !== undefined && span.from < upTo) return span.next <= upTo;
+    if (claim === undefined || !this.#attached()) return this.miss(key, span);
+    try {
+      this.#write(key, batch, claim.authority);
+      this.#upTo.set(stream, span.next);
+    } catch (e) {
+      this.detach(asFailure(e));
+      return this.miss(key, span);
+    }
+    if (this.held > this.#o.holdBytes) {
+      this.detach(this.#full());
+      return false;
+    }
+    return true;
+  }
+
+  miss(key: StreamKey, span: Span): false {
+    this.#missed.add(key, span.from, span.next);
+    return false;
+  }
+
+  /** A bundle was given. */
+  bundled(): void {
+    const open = this.#open;
+    if (open === null) return;
+    if (!this.#o.commits && open.writer.largest >= this.#o.rollBytes) this.close("bytes");
+    else if (open.writer.held > 0) {
+      this.#flushWanted = true;
+      this.#kick();
+    }
+  }
+
+  /** The primary's set was sealed. */
+  primarySealed(reason: SealReason): void {
+    this.#tellMissed();
+    const open = this.#open;
+    if (open === null) return;
+    if (reason === "drain" || reason === "revoke") return this.close(reason);
+    // One that commits by itself has a connection for each set.
+    if (this.#o.commits && this.#closed.length > 0) return;
+    const due = this.#o.clock.monotonic() - open.since >= NEARLY * this.#o.rollIntervalMs;
+    const full = open.writer.largest >= this.#o.rollBytes;
+    if (due || full || this.#o.eager) this.close(full ? "bytes" : "interval");
+  }
+
+  close(reason: SealReason): void {
+    const open = this.#open;
+    if (open === null) return;
+    this.#open = null;
+    this.#timer?.cancel();
+    this.#timer = null;
+    open.state = "closed";
+    open.reason = reason;
+    this.#closed.push(open);
+    this.#unsettled.add(open.id);
+    this.#o.post({ t: "closed", id: open.id, epoch: this.#epoch, spans: open.spans.take() });
+  }
+
+  receive(m: ToBranch): void {
+    switch (m.t) {
+      case "claims":
+        for (const s of m.streams) this.#claims.set(s.stream, s);
+        return;
+      case "go":
+        return this.#go(m.id);
+      case "drop": {
+        const set = this.#closed.find((s) => s.id === m.id);
+        if (set !== undefined) this.#drop(set);
+        this.#unsettled.delete(m.id);
+        return;
+      }
+      case "settled":
+        this.#unsettled.delete(m.id);
+        if (m.landed) this.#pauseMs = PAUSE_FIRST_MS;
+        else
+          this.detach(
+            new Failure("sink.behind", `set ${m.id} was refused`, { at: this.#o.name, retry: true }),
+          );
+        return;
+      case "off":
+        this.#off = true;
+        return this.#dropAll();
+    }
+  }
+
+  forget(streams: readonly number[]): void {
+    for (const s of streams) {
+      this.#claims.delete(s);
+      this.#upTo.delete(s);
+    }
+  }
+
+  /** Everything that has not landed is dropped, every stream is forgotten. */
+  reset(epoch: number): void {
+    this.#tellMissed();
+    this.#epoch = epoch;
+    this.#claims.clear();
+    this.#upTo.clear();
+    this.#dropAll();
+    this.#unsettled.clear();
+  }
+
+  /** What it holds open is missed, and so is what comes until it is attached again. */
+  detach(failure: Failure): void {
+    if (this.#until !== null) return;
+    this.#until = this.#o.clock.monotonic() + this.#pauseMs;
+    this.#o.post({ t: "detached", failure: toWire(failure), pauseMs: this.#pauseMs });
+    this.#pauseMs = Math.min(2 * this.#pauseMs, PAUSE_LONGEST_MS);
+    for (const s of this.#dropOpen()) this.miss(s.stream, s);
+    // Those that are being sealed stay: they are tried again, and nothing is added to them.
+    if (this.held > this.#o.holdBytes)
+      for (const s of this.#closed.filter((c) => c.state === "closed")) this.#giveUp(s);
+    this.#tellMissed();
+    this.whenDetached();
+  }
+
+  #attached(): boolean {
+    if (this.#off) return false;
+    if (this.#unsettled.size >= MOST_UNSETTLED) this.detach(this.#full());
+    if (this.#until === null) return true;
+    const settled = this.held <= this.#o.holdBytes / 2 && this.#unsettled.size < MOST_UNSETTLED / 2;
+    if (!settled || this.#o.clock.monotonic() < this.#until) return false;
+    this.#until = null;
+    this.#tellMissed();
+    this.#o.post({ t: "attached" });
+    return true;
+  }
+
+  #full(): Failure {
+    const text = `${this.#o.name} does not keep up: ${this.held} bytes and ${this.#unsettled.size} sets wait in lane ${this.#o.lane}`;
+    return new Failure("sink.behind", text, { at: this.#o.name, retry: true });
+  }
+
+  #write(key: StreamKey, batch: B, authority: Authority): void {
+    let at = 0;
+    let from = batch.span.from;
+    do {
+      const set = this.#openSet(batch.ingestTs);
+      const taken = batch.rows > 0 ? set.writer.write(batch, authority, at) : 0;
+      const next = taken < batch.rows ? offsetOf(batch, taken) : batch.span.next;
+      set.spans.add(key, from, next);
+      if (taken >= batch.rows) return;
+      if (taken === at && set.spans.empty)
+        throw new Failure("internal.bug", "a set that was just opened takes nothing");
+      this.close("files");
+      at = taken;
+      from = next;
+    } while (at < batch.rows);
+  }
+
+  #openSet(openedAt: number): BranchSet<B> {
+    if (this.#open !== null) return this.#open;
+    const writer = this.#free.pop() ?? this.#o.newWriter();
+    const id = this.#o.newSetId();
+    writer.open(id);
+    const since = this.#o.clock.monotonic();
+    this.#open = { id, writer, spans: new SpanSet(), openedAt, since, state: "open", reason: "interval" };
+    this.#arm();
+    return this.#open;
+  }
+
+  #arm(): void {
+    this.#timer = this.#o.clock.after(this.#o.rollIntervalMs, () => {
+      // With the primary's, if that holds some of the same records.
+      if (this.#o.commits && (this.#o.primaryOpen() || this.#closed.length > 0)) this.#arm();
+      else this.close("interval");
+    });
+  }
+
+  #go(id: string): void {
+    const set = this.#closed.find((s) => s.id === id);
+    if (set === undefined || set.state !== "closed") return;
+    set.state = "going";
+    this.#kick();
+  }
+
+  #kick(): void {
+    if (!this.#running) void this.#run();
+  }
+
+  /** One thing at a time: sets that may be sealed, then pages that are complete. */
+  async #run(): Promise<void> {
+    this.#running = true;
+    for (;;) {
+      const going = this.#closed.find((s) => s.state === "going");
+      if (going !== undefined) await this.#seal(going);
+      else if (this.#flushWanted) {
+        this.#flushWanted = false;
+        if (this.#open !== null) await this.#flush(this.#open);
+      } else break;
+    }
+    this.#running = false;
+  }
+
+  async #flush(set: BranchSet<B>): Promise<void> {
+    try {
+      await this.#retrying(set, () => set.writer.flush());
+    } catch (e) {
+      if (e !== DROPPED) this.#failed(set, asFailure(e));
+    }
+  }
+
+  async #seal(set: BranchSet<B>): Promise<void> {
+    const spans = set.spans.take();
+    const start = this.#o.clock.monotonic();
+    const keys = new Set(spans.map((s) => s.stream));
+    const authorities = [...this.#claims.values()]
+      .map((c) => c.authority)
+      .filter((a) => a.kind === "generation" && keys.has(a.stream));
+    // It went to another member meanwhile.
+    if (authorities.length < keys.size) return this.#giveUp(set);
+    try {
+      const files = await this.#retrying(set, () => set.writer.seal(spans, authorities));
+      if (set.state === "dropped") return;
+      this.#closed = this.#closed.filter((s) => s !== set);
+      this.#free.push(set.writer);
+      const { id, reason, openedAt } = set;
+      if ("refused" in files)
+        return this.#o.post({
+          t: "refused",
+          id,
+          epoch: this.#epoch,
+          reason: files.refused,
+          detail: files.detail,
+        });
+      const { targets, covered, rows, bytes } = files;
+      const sealMs = this.#o.clock.monotonic() - start;
+      const { lane } = this.#o;
+      const sealed: SealedSet = {
+        id,
+        lane,
+        epoch: this.#epoch,
+        targets,
+        spans,
+        covered,
+        rows,
+        bytes,
+        openedAt,
+        sealMs,
+        reason,
+      };
+      this.#o.post({ t: "sealed", set: sealed });
+    } catch (e) {
+      if (e !== DROPPED) this.#failed(set, asFailure(e));
+    }
+  }
+
+  #failed(set: BranchSet<B>, failure: Failure): void {
+    if (set.state === "open") return this.detach(failure);
+    this.#giveUp(set);
+    this.detach(failure);
+  }
+
+  async #retrying<T>(set: BranchSet<B>, fn: () => Promise<T>): Promise<T> {
+    const pause = async (ms: number) => {
+      await this.#pause(ms);
+      if (set.state === "dropped") throw DROPPED;
+    };
+    const trouble = (f: Failure | null) =>
+      this.#o.post({ t: "trouble", failure: f === null ? null : toWire(f) });
+    try {
+      return await waitedOut({ pause, trouble }, fn, (f) => set.state !== "dropped" && isOutage(f));
+    } catch (e) {
+      if (set.state === "dropped") throw DROPPED;
+      throw e;
+    }
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        timer.cancel();
+        this.#wake = null;
+        resolve();
+      };
+      const timer = this.#o.clock.after(ms, done);
+      this.#wake = done;
+    });
+  }
+
+  /** A set that the control thread knows. */
+  #giveUp(set: BranchSet<B>): void {
+    this.#drop(set);
+    this.#unsettled.delete(set.id);
+    this.#o.post({ t: "dropped", id: set.id });
+  }
+
+  #drop(set: BranchSet<B>): void {
+    const busy = set.state === "going";
+    set.state = "dropped";
+    this.#closed = this.#closed.filter((s) => s !== set);
+    void this.#abort(set.writer, busy);
+    this.#wake?.();
+  }
+
+  /** Answers what it held. */
+  #dropOpen(): readonly Span[] {
+    const open = this.#open;
+    if (open === null) return [];
+    this.#open = null;
+    this.#timer?.cancel();
+    this.#timer = null;
+    open.state = "dropped";
+    // A flush of it may be under way.
+    void this.#abort(open.writer, this.#running);
+    this.#wake?.();
+    return open.spans.take();
+  }
+
+  #dropAll(): void {
+    for (const s of [...this.#closed]) this.#drop(s);
+    this.#dropOpen();
+  }
+
+  /** A writer in whose middle something is under way is not used again. */
+  async #abort(writer: BranchWriter<B>, busy: boolean): Promise<void> {
+    try {
+      await writer.abort();
+      if (!busy) this.#free.push(writer);
+    } catch {
+      // What it left behind is swept at the next start.
+    }
+  }
+
+  #tellMissed(): void {
+    const spans = this.#missed.take();
+    this.#missed.clear();
+    if (spans.length > 0) this.#o.post({ t: "missed", spans });
+  }
+}
+
+function offsetOf({ offsets }: BranchBatch, row: number): bigint {
+  if (offsets === undefined) throw new Failure("internal.bug", "a batch of rows was taken in part");
+  return offsetAt(offsets, row);
+}

@@ -1,0 +1,114 @@
+/**
+ * The sinks beside the primary one. What is derived never shows what is not durable where it comes from: sets wait at
+ * the gate until what they come after has covered the same positions.
+ */
+import { CoverageGate } from "../delivery/coverage-gate.ts";
+import type { FromBranch, ToBranch } from "../ports/lane.ts";
+import type { Observer } from "../ports/observer.ts";
+import type { Span, StreamKey } from "../records/stream.ts";
+import type { Clock } from "../time/clock.ts";
+import { PRIMARY, Secondary, type SecondarySpec } from "./secondary.ts";
+
+export interface SecondariesParts {
+  readonly clock: Clock;
+  readonly observer: Observer;
+  readonly post: (lane: number, sink: number, m: ToBranch) => void;
+}
+
+/** Longest waits for a sink that is slow. One that fails is not waited for. */
+const OPEN_MS = 20_000;
+const CLAIM_MS = 10_000;
+const SETTLE_MS = 10_000;
+
+export interface PlacedStream {
+  readonly stream: number;
+  readonly key: StreamKey;
+  readonly lane: number;
+}
+
+export class Secondaries {
+  readonly #gate = new CoverageGate();
+  readonly #all: readonly Secondary[];
+  /** Something was covered or missed while the rest was looked at. */
+  #again = false;
+  #checking = false;
+
+  constructor(specs: readonly SecondarySpec[], parts: SecondariesParts) {
+    const { clock, observer } = parts;
+    this.#all = specs.map(
+      (spec, n) =>
+        new Secondary(n, spec, {
+          clock,
+          observer,
+          gate: this.#gate,
+          post: (lane, m) => parts.post(lane, n, m),
+          moved: () => this.#check(),
+        }),
+    );
+  }
+
+  async open(): Promise<void> {
+    await Promise.all(this.#all.map((s) => s.open(OPEN_MS)));
+  }
+
+  /** Before the lanes have the streams. */
+  async claim(streams: readonly PlacedStream[], groupEpoch: number | null): Promise<void> {
+    if (this.#all.length === 0) return;
+    for (const s of streams) this.#gate.begin(PRIMARY, s.key, []);
+    await Promise.all(this.#all.map((s) => s.claim(streams, groupEpoch, CLAIM_MS)));
+  }
+
+  /** On the turn in which the lane gets the streams. */
+  place(lane: number): void {
+    for (const s of this.#all) s.place(lane);
+  }
+
+  forget(streams: readonly number[]): void {
+    for (const s of this.#all) s.forget(streams);
+  }
+
+  reset(lane: number): void {
+    for (const s of this.#all) s.reset(lane);
+  }
+
+  on(lane: number, sink: number, m: FromBranch): void {
+    this.#all[sink]?.on(lane, m);
+  }
+
+  /** Of a life of the lane that is over. */
+  onVoid(sink: number, m: FromBranch): void {
+    if (m.t === "sealed") this.#all[sink]?.void(m.set);
+  }
+
+  /** The primary sink has covered them. */
+  landed(spans: readonly Span[]): void {
+    if (this.#all.length === 0) return;
+    this.#gate.cover(PRIMARY, spans);
+    this.#check();
+  }
+
+  async heartbeat(): Promise<void> {
+    await Promise.all(this.#all.map((s) => s.heartbeat()));
+  }
+
+  /** Resolves when what lanes have closed is settled, and in any case soon. */
+  async idle(mostMs: number, lane?: number): Promise<void> {
+    const ms = Math.min(mostMs, SETTLE_MS);
+    await Promise.all(this.#all.map((s) => s.idle(ms, lane)));
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#all.map((s) => s.close()));
+  }
+
+  #check(): void {
+    this.#again = true;
+    if (this.#checking) return;
+    this.#checking = true;
+    while (this.#again) {
+      this.#again = false;
+      for (const s of this.#all) s.check();
+    }
+    this.#checking = false;
+  }
+}

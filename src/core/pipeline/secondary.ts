@@ -1,0 +1,429 @@
+/**
+ * A sink beside the primary one, as the control thread sees it: its coverage, what its lanes have closed, and the end of
+ * their sets. Nothing here holds up the primary sink: what the store of this one takes too long for is missed.
+ *
+ *   lane closes -> (two-phase: go, sealed) -> covered where it comes after -> (transactional: go, sealed) -> committed
+ */
+import type { CommitListener, SetCommitter } from "../delivery/committer.ts";
+import type { CoverageGate } from "../delivery/coverage-gate.ts";
+import { asFailure, type Failure, fromWire, toWire } from "../failure/failure.ts";
+import type { Authority, StreamCoverage } from "../ports/coverage.ts";
+import type { FromBranch, SealedSet, ToBranch } from "../ports/lane.ts";
+import type { Observer } from "../ports/observer.ts";
+import type { Span, StreamKey } from "../records/stream.ts";
+import type { Clock, Timer } from "../time/clock.ts";
+import { SinkTrouble } from "./sink-trouble.ts";
+
+/** Number of the primary sink in what others come after. */
+export const PRIMARY = -1;
+
+export interface SecondarySpec {
+  readonly name: string;
+  /** Numbers of the sinks that must have covered what this one shows. */
+  readonly after: readonly number[];
+  /** Its lanes make rows visible themselves, when they are told to go. */
+  readonly commits: boolean;
+  readonly coverage: StreamCoverage;
+  readonly committer: (listener: CommitListener) => SetCommitter;
+  /** Proves that it can be written; called again while that fails. */
+  readonly prepare: () => Promise<void>;
+  readonly sweep: () => Promise<void>;
+  /** Where its coverage store tells of outages that it waits out itself. */
+  readonly outages: { tell: ((failure: Failure | null) => void) | null };
+}
+
+export interface SecondaryParts {
+  readonly clock: Clock;
+  readonly observer: Observer;
+  readonly gate: CoverageGate;
+  readonly post: (lane: number, m: ToBranch) => void;
+  /** The sink covered or missed something: others may wait for it. */
+  readonly moved: () => void;
+}
+
+interface Known {
+  readonly stream: number;
+  readonly key: StreamKey;
+  readonly lane: number;
+  /** Null: not claimed here (yet). */
+  authority: Authority | null;
+  skip: readonly { readonly from: bigint; readonly next: bigint }[];
+  /** The lane was told. */
+  placed: boolean;
+}
+
+interface Held {
+  readonly id: string;
+  readonly lane: number;
+  readonly spans: readonly Span[];
+  sealed: SealedSet | null;
+  /** Submitted, or the lane was told to commit: it comes to its end by itself. */
+  gone: boolean;
+}
+
+const RETRY_FIRST_MS = 500;
+const RETRY_LONGEST_MS = 30_000;
+
+export class Secondary implements CommitListener {
+  readonly spec: SecondarySpec;
+  readonly #n: number;
+  readonly #p: SecondaryParts;
+  readonly #committer: SetCommitter;
+  readonly #trouble: SinkTrouble;
+  readonly #known = new Map<number, Known>();
+  readonly #held = new Map<string, Held>();
+  readonly #waiting: (() => void)[] = [];
+  #groupEpoch: number | null = null;
+  #opened = false;
+  #swept = false;
+  #closed = false;
+  /** It failed for good. */
+  #broken = false;
+  /** Who meets an outage of it. */
+  readonly #troubles = new Set<string>();
+  #claiming = false;
+  #retry: Timer | null = null;
+  #retryMs = RETRY_FIRST_MS;
+
+  constructor(n: number, spec: SecondarySpec, parts: SecondaryParts) {
+    this.#n = n;
+    this.spec = spec;
+    this.#p = parts;
+    this.#committer = spec.committer(this);
+    this.#trouble = new SinkTrouble(spec.name, parts);
+    spec.outages.tell = (failure) => this.#says("its coverage", failure);
+  }
+
+  // ---- what it takes to write
+
+  /** Resolves when the store is ours, or when waiting for it makes no sense now; goes on by itself then. */
+  async open(longestMs: number): Promise<void> {
+    void this.#open();
+    await this.#until(() => this.#opened, longestMs);
+  }
+
+  async #open(): Promise<void> {
+    try {
+      await this.spec.prepare();
+      await this.spec.coverage.open();
+      this.#opened = true;
+      for (const who of ["the store", "its coverage"]) this.#says(who, null);
+      this.#wake();
+      void this.#claim();
+    } catch (e) {
+      if (this.#closed) return;
+      this.#says("the store", asFailure(e));
+      this.#later(() => void this.#open());
+    }
+  }
+
+  /** Streams that begin, or begin again. */
+  async claim(
+    streams: readonly { readonly stream: number; readonly key: StreamKey; readonly lane: number }[],
+    groupEpoch: number | null,
+    longestMs: number,
+  ): Promise<void> {
+    this.#groupEpoch = groupEpoch;
+    for (const s of streams) this.#known.set(s.stream, { ...s, authority: null, skip: [], placed: false });
+    void this.#claim();
+    const done = () => streams.every((s) => (this.#known.get(s.stream)?.authority ?? null) !== null);
+    await this.#until(done, longestMs);
+  }
+
+  /** The lane has the streams now: it is told what is known of them here, and of the rest as soon as it is. */
+  place(lane: number): void {
+    const mine = [...this.#known.values()].filter((k) => k.lane === lane);
+    for (const k of mine) k.placed = true;
+    this.#tell(lane, mine);
+  }
+
+  async #claim(): Promise<void> {
+    if (!this.#opened || this.#claiming || this.#closed || this.#broken) return;
+    const open = [...this.#known.values()].filter((k) => k.authority === null);
+    if (open.length === 0) return this.#says("claims", null);
+    this.#claiming = true;
+    try {
+      const claims = await this.spec.coverage.claim(
+        open.map((k) => k.key),
+        this.#groupEpoch,
+      );
+      if (this.#closed) return;
+      for (const [i, k] of open.entries()) {
+        // Begun anew meanwhile: it is claimed again.
+        if (this.#known.get(k.stream) !== k) continue;
+        const { authority, covered } = claims[i]!;
+        k.authority = authority;
+        k.skip = covered;
+        this.#p.gate.begin(this.#n, k.key, covered);
+      }
+      this.#retryMs = RETRY_FIRST_MS;
+      this.#says("claims", null);
+      for (const lane of new Set(open.map((k) => k.lane)))
+        this.#tell(
+          lane,
+          open.filter((k) => k.lane === lane && k.placed && this.#known.get(k.stream) === k),
+        );
+      await this.#sweepOnce();
+    } catch (e) {
+      if (this.#closed) return;
+      this.#says("claims", asFailure(e));
+      this.#later(() => void this.#claim());
+    } finally {
+      this.#claiming = false;
+      this.#wake();
+    }
+    if (this.#retry === null) void this.#claim();
+  }
+
+  async #sweepOnce(): Promise<void> {
+    if (this.#swept) return;
+    this.#swept = true;
+    await this.spec.sweep();
+  }
+
+  #tell(lane: number, known: readonly Known[]): void {
+    const streams = known.flatMap(({ stream, authority, skip }) =>
+      authority === null ? [] : [{ stream, authority, skip }],
+    );
+    if (streams.length > 0) this.#p.post(lane, { t: "claims", streams });
+  }
+
+  /** They are not ours any more. */
+  forget(streams: readonly number[]): void {
+    for (const s of streams) this.#known.delete(s);
+  }
+
+  /** The lane was taken back: nothing that it closed and that did not go yet lands. */
+  reset(lane: number): void {
+    this.#silent(lane);
+    for (const k of [...this.#known.values()]) {
+      if (k.lane !== lane) continue;
+      // Claimed anew, once the lane's streams are.
+      this.#known.delete(k.stream);
+      this.#p.gate.forget(this.#n, k.key);
+    }
+    for (const h of [...this.#held.values()]) {
+      if (h.lane !== lane) continue;
+      this.#held.delete(h.id);
+      if (h.gone) continue;
+      if (h.sealed !== null) this.#committer.discard(h.sealed);
+      // The rest is read again.
+      if (this.#p.gate.answer([PRIMARY], h.spans) === "open") this.#missed(h.spans);
+    }
+    this.#wake();
+  }
+
+  // ---- sets
+
+  on(lane: number, m: FromBranch): void {
+    switch (m.t) {
+      case "closed": {
+        const { id, spans } = m;
+        const held: Held = { id, lane, spans, sealed: null, gone: false };
+        this.#held.set(id, held);
+        if (this.#broken) return this.#drop(held);
+        if (!this.spec.commits) this.#p.post(lane, { t: "go", id });
+        return this.#check(held);
+      }
+      case "sealed":
+        return this.#sealed(lane, m.set);
+      case "refused":
+        return this.refused(m.id, lane, m.reason, m.detail);
+      case "dropped":
+        return this.#ended(m.id, false);
+      case "missed":
+        return this.#missed(m.spans);
+      case "detached": {
+        const { failure, pauseMs } = m;
+        this.#silent(lane);
+        this.#p.observer.emit({ e: "sink.detached", sink: this.spec.name, lane, failure, pauseMs });
+        return;
+      }
+      case "attached":
+        this.#p.observer.emit({ e: "sink.attached", sink: this.spec.name, lane });
+        return;
+      case "trouble":
+        return this.#says(`lane ${lane}`, m.failure === null ? null : fromWire(m.failure));
+    }
+  }
+
+  /** A set of a life of the lane that is over. */
+  void(set: SealedSet): void {
+    this.#committer.discard(set);
+  }
+
+  #sealed(lane: number, set: SealedSet): void {
+    const held = this.#held.get(set.id);
+    if (held === undefined) return this.#committer.discard(set);
+    held.sealed = set;
+    const { id, rows, bytes, reason, sealMs: ms } = set;
+    const files = set.targets.length;
+    this.#p.observer.emit({ e: "set.sealed", sink: this.spec.name, id, rows, bytes, files, ms, reason });
+    if (this.spec.commits) return this.#committer.submit(set, []);
+    this.#says(`lane ${lane}`, null);
+    this.#check(held);
+  }
+
+  /** Looks again at what waits for others. */
+  check(): void {
+    for (const h of [...this.#held.values()]) this.#check(h);
+  }
+
+  #check(held: Held): void {
+    if (held.gone) return;
+    const answer = this.#p.gate.answer(this.spec.after, held.spans);
+    if (answer === "never") return this.#drop(held);
+    if (answer === "shut") return;
+    const authorities = this.#authorities(held.spans);
+    // A stream that went to another member, or was refused: nothing proves that it may be written.
+    if (authorities === null) return this.#drop(held);
+    if (this.spec.commits) {
+      held.gone = true;
+      this.#p.post(held.lane, { t: "go", id: held.id });
+    } else if (held.sealed !== null) {
+      held.gone = true;
+      this.#committer.submit(held.sealed, authorities);
+    }
+  }
+
+  #authorities(spans: readonly Span[]): Authority[] | null {
+    const keys = new Set(spans.map((s) => s.stream));
+    const known = [...this.#known.values()].filter((k) => keys.has(k.key));
+    const authorities = known.flatMap((k) => (k.authority === null ? [] : [k.authority]));
+    return authorities.length < keys.size ? null : authorities;
+  }
+
+  /** What it comes after will not have it: nothing of it may land. */
+  #drop(held: Held): void {
+    if (held.sealed !== null) this.#committer.discard(held.sealed);
+    this.#p.post(held.lane, { t: "drop", id: held.id });
+    this.#ended(held.id, false);
+  }
+
+  #ended(id: string, landed: boolean): void {
+    const held = this.#held.get(id);
+    if (held === undefined) return;
+    this.#held.delete(id);
+    if (landed) this.#p.gate.cover(this.#n, held.spans);
+    else this.#missed(held.spans);
+    this.#p.moved();
+    this.#wake();
+  }
+
+  #missed(spans: readonly Span[]): void {
+    this.#p.gate.miss(this.#n, spans);
+    for (const { stream, from, next } of spans) {
+      const [, , topic = "", , partition = "0"] = stream.split("/");
+      const place = { topic, partition: Number(partition) };
+      this.#p.observer.emit({ e: "sink.gap", sink: this.spec.name, ...place, from, next });
+    }
+    this.#p.moved();
+  }
+
+  // ---- CommitListener
+
+  committed(id: string): void {
+    const held = this.#held.get(id);
+    this.#trouble.landed();
+    if (held === undefined) return;
+    this.#p.post(held.lane, { t: "settled", id, landed: true });
+    this.#ended(id, true);
+  }
+
+  refused(id: string, lane: number, reason: string, detail: string): void {
+    this.#p.observer.emit({ e: "set.refused", sink: this.spec.name, id, reason, detail });
+    const held = this.#held.get(id);
+    if (held === undefined) return;
+    this.#p.post(lane, { t: "settled", id, landed: false });
+    this.#ended(id, false);
+    if (this.spec.coverage.fenced !== null) return this.failed(this.spec.coverage.fenced);
+    // Its streams may have another owner here. Where they are ours they are claimed again.
+    const keys = new Set(held.spans.map((s) => s.stream));
+    for (const k of [...this.#known.values()]) {
+      if (!keys.has(k.key)) continue;
+      this.#known.set(k.stream, { ...k, authority: null });
+    }
+    this.#later(() => void this.#claim());
+  }
+
+  failed(failure: Failure): void {
+    if (this.#closed || this.#broken) return;
+    this.#broken = true;
+    this.#p.observer.emit({ e: "sink.troubled", sink: this.spec.name, failure: toWire(failure) });
+    for (const lane of new Set([...this.#known.values()].map((k) => k.lane)))
+      this.#p.post(lane, { t: "off" });
+    for (const h of [...this.#held.values()]) this.#ended(h.id, false);
+  }
+
+  trouble(failure: Failure | null): void {
+    this.#says("publishing", failure);
+  }
+
+  /** What it was at will not be tried again. */
+  #silent(lane: number): void {
+    this.#troubles.delete(`lane ${lane}`);
+    this.#trouble.silent(`lane ${lane}`);
+  }
+
+  #says(who: string, failure: Failure | null): void {
+    if (failure === null) this.#troubles.delete(who);
+    else this.#troubles.add(who);
+    this.#trouble.tell(who, failure === null ? null : toWire(failure));
+    if (failure !== null) this.#wake();
+  }
+
+  // ---- life
+
+  async heartbeat(): Promise<void> {
+    if (!this.#opened || this.#broken) return;
+    try {
+      await this.spec.coverage.heartbeat();
+    } catch (e) {
+      this.#p.observer.emit({ e: "sink.troubled", sink: this.spec.name, failure: toWire(asFailure(e)) });
+    }
+    if (this.spec.coverage.fenced !== null) this.failed(this.spec.coverage.fenced);
+  }
+
+  /** Until what lanes have closed so far is settled, as long as that goes without trouble. */
+  idle(longestMs: number, lane?: number): Promise<void> {
+    const now = [...this.#held.values()].filter((h) => lane === undefined || h.lane === lane);
+    return this.#until(() => !now.some((h) => this.#held.has(h.id)), longestMs);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#retry?.cancel();
+    this.#committer.close();
+    this.#wake();
+    await this.spec.coverage.close();
+  }
+
+  #later(fn: () => void): void {
+    if (this.#closed || this.#retry !== null) return;
+    this.#retry = this.#p.clock.after(this.#retryMs, () => {
+      this.#retry = null;
+      fn();
+    });
+    this.#retryMs = Math.min(2 * this.#retryMs, RETRY_LONGEST_MS);
+  }
+
+  /** Waits for it, no longer than that, and not while the sink is in trouble. */
+  async #until(done: () => boolean, longestMs: number): Promise<void> {
+    const end = this.#p.clock.monotonic() + longestMs;
+    while (!done() && !this.#closed && !this.#broken && this.#troubles.size === 0) {
+      const left = end - this.#p.clock.monotonic();
+      if (left <= 0) return;
+      await new Promise<void>((resolve) => {
+        const timer = this.#p.clock.after(left, resolve);
+        this.#waiting.push(() => {
+          timer.cancel();
+          resolve();
+        });
+      });
+    }
+  }
+
+  #wake(): void {
+    for (const w of this.#waiting.splice(0)) w();
+  }
+}

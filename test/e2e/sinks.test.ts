@@ -1,0 +1,144 @@
+/**
+ * Goal: two sinks beside the primary one, files and a table, killed at named points of either, hold what the primary
+ * holds or show the gap, and a table that is away holds nothing up. Method: real broker and database; pyarrow and psql
+ * read what landed, and `inspect coverage` says what should be there.
+ */
+import { describe, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { demandPostgres, freshDatabase, POSTGRES, psql, server } from "../real/postgres/server.ts";
+import { demandBrokers } from "./demand-brokers.ts";
+import { compareWithKafka, createTopic, fresh, MAIN, python_, type Served } from "./real-kafka.ts";
+import { catchUp, command, type Pipeline, SECRETS, stream, workFolder } from "./twg.ts";
+
+const PARTITIONS = 3;
+const LIMIT = 120_000;
+
+demandBrokers("several sinks");
+demandPostgres("several sinks");
+
+function pipeline(served: Served, topic: string, database: string, port = server().port): Pipeline {
+  const { host, user, password } = server();
+  SECRETS.add(password).add(encodeURIComponent(password));
+  const folder = workFolder();
+  const config = join(folder, "twg.toml");
+  writeFileSync(
+    config,
+    `[pipeline]
+name = "e2e"
+lanes = 2
+state_dir = "${join(folder, "state")}"
+[source]
+type = "kafka"
+bootstrap = ${JSON.stringify(served.plain)}
+topics = ["${topic}"]
+group = "g-${topic}"
+[[sink]]
+name = "copy"
+type = "parquet"
+path = "${join(folder, "copy")}"
+roll_interval_ms = "200ms"
+[[sink]]
+name = "raw"
+type = "parquet"
+role = "primary_raw"
+path = "${join(folder, "lake")}/{topic}"
+roll_interval_ms = "300ms"
+[[sink]]
+name = "table"
+type = "postgres"
+url = "postgres://${user}:${encodeURIComponent(password)}@${host}:${port}/${database}"
+sslmode = "disable"
+table = "public.landed"
+create = true
+commit_interval_ms = "200ms"
+[observability]
+listen = "off"
+`,
+  );
+  return { folder, lake: join(folder, "lake"), config };
+}
+
+async function filled(served: Served, records: number): Promise<{ topic: string; visible: number }> {
+  const topic = fresh("sinks");
+  const replicas = Math.min(3, served.plain.length);
+  const config = { "min.insync.replicas": String(Math.min(2, replicas)) };
+  await createTopic(served, topic, { partitions: PARTITIONS, config });
+  return { topic, visible: await more(served, topic, records, 21) };
+}
+
+async function more(served: Served, topic: string, records: number, seed: number): Promise<number> {
+  const wanted = JSON.stringify({ records, partitions: PARTITIONS, seed });
+  const made = await python_<{ visible: number }>("produce.py", [served.plain.join(","), topic, wanted]);
+  return made.visible;
+}
+
+interface Place {
+  readonly sink: string;
+  readonly rows: number;
+  readonly gaps?: readonly { readonly ranges: readonly { readonly from: string; readonly next: string }[] }[];
+}
+
+async function places(p: Pipeline): Promise<Place[]> {
+  const told = await command(["inspect", "coverage", "-c", p.config, "--json"]);
+  return (JSON.parse(told.output) as { places: Place[] }).places;
+}
+
+describe.skipIf(MAIN === null || POSTGRES === null)("several sinks", () => {
+  const served = MAIN as Served;
+
+  test(
+    "hold everything, or show what they lack, wherever the process is killed",
+    async () => {
+      const { topic, visible } = await filled(served, 2000);
+      const database = await freshDatabase();
+      const p = pipeline(served, topic, database);
+      let records = visible;
+      const points = [
+        "table/before_commit:1",
+        "table/commit_answered:1",
+        "copy/after_intend:1",
+        "before_acknowledge:1",
+      ];
+      for (const [i, point] of points.entries()) {
+        const ended = await stream(p, { environment: { TWG_CRASH_AT: point } }).ended();
+        expect([point, ended.signal]).toEqual([point, "SIGKILL"]);
+        records += await more(served, topic, 500, 30 + i);
+      }
+      await catchUp(p);
+      expect(await compareWithKafka(served, topic, p.lake)).toMatchObject({ differences: [] });
+
+      const [raw, copy, table] = await places(p);
+      expect([raw?.sink, copy?.sink, table?.sink]).toEqual(["raw", "copy", "table"]);
+      expect(raw?.rows).toBe(records);
+      const counts =
+        "select count(*), count(distinct (_twg_source_partition, _twg_source_offset)) from landed";
+      const rows = table?.rows ?? 0;
+      expect(await psql(database, counts)).toBe(`${rows}|${rows}`);
+      for (const sink of [copy, table]) {
+        // Transactions and compaction leave positions without a record: a gap has at least as many as records lack.
+        const lack = (sink?.gaps ?? [])
+          .flatMap((g) => g.ranges)
+          .reduce((n, r) => n + Number(r.next) - Number(r.from), 0);
+        expect(lack).toBeGreaterThanOrEqual(records - (sink?.rows ?? 0));
+        expect((sink?.rows ?? 0) > 0).toBe(true);
+        if (lack === 0) expect(sink?.rows).toBe(records);
+      }
+    },
+    LIMIT,
+  );
+
+  test(
+    "a database that is away is told, and holds nothing up",
+    async () => {
+      const { topic, visible } = await filled(served, 1000);
+      // Nobody listens there.
+      const p = pipeline(served, topic, await freshDatabase(), 1);
+      const ended = await catchUp(p);
+      expect(ended.output).toContain('"sink.troubled"');
+      expect(ended.output).toContain(`stopped after ${visible.toLocaleString("en")} rows`);
+      expect(await compareWithKafka(served, topic, p.lake)).toMatchObject({ differences: [] });
+    },
+    LIMIT,
+  );
+});
