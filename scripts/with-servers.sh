@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs a command with real servers beside it, and ends them when it ends, however that may be.
 #
-#   scripts/with-servers.sh [--full-jvm] [--kafka "4.4.0:3 3.9.2:1"] [--postgres] [--s3] COMMAND [ARGUMENT...]
+#   scripts/with-servers.sh [--full-jvm] [--kafka "4.4.0:3 3.9.2:1"] [--postgres] [--s3] [--registry] COMMAND [ARGUMENT...]
 #   scripts/with-servers.sh bun test test/real
 #
 # Without a flag that names servers all of them are started, with one only those that are named.
@@ -11,6 +11,8 @@
 #   TWG_REAL_POSTGRES  JSON: address, superuser, TLS files, port of pgbouncer (transaction mode) or null, and the
 #                   commands that kill the server and bring it back (see test/servers/postgres/main.ts).
 #   TWG_REAL_S3     JSON: versitygw, the same with TLS, and SeaweedFS: address, keys, bucket (see test/servers/s3/server.ts).
+#   TWG_REAL_REGISTRY  JSON: the program of an independent schema registry, and clients of it: a Python and a folder of
+#                   npm packages with client.mjs (see test/servers/registry/).
 #   TWG_PYTHON      a Python with pyarrow, duckdb and confluent-kafka.
 # What cannot be had is said in a line that starts with SKIP, and the tests that need it skip themselves; with
 # TWG_STRICT=1 it is an error. TWG_PORTS=first-last narrows the ports.
@@ -25,23 +27,26 @@ all_kafka="4.4.0:3 3.9.2:1"
 kafka=
 postgres=
 s3=
+registry=
 flags=()
 while [ $# -gt 0 ]; do
   case $1 in
     --kafka) kafka=$2; shift 2 ;;
     --postgres) postgres=1; shift ;;
     --s3) s3=1; shift ;;
+    --registry) registry=1; shift ;;
     --full-jvm) flags+=(--full-jvm); shift ;;
     --) shift; break ;;
     *) break ;;
   esac
 done
-[ $# -gt 0 ] || { echo "usage: with-servers.sh [--full-jvm] [--kafka 'VERSION:NODES ...'] [--postgres] [--s3] COMMAND..." >&2; exit 2; }
+[ $# -gt 0 ] || { echo "usage: with-servers.sh [--full-jvm] [--kafka 'VERSION:NODES ...'] [--postgres] [--s3] [--registry] COMMAND..." >&2; exit 2; }
 
-if [ -z "$kafka$postgres$s3" ]; then
+if [ -z "$kafka$postgres$s3$registry" ]; then
   kafka=$all_kafka
   postgres=1
   s3=1
+  registry=1
 fi
 
 missing() {
@@ -97,6 +102,18 @@ if [ -n "$postgres" ]; then
     fi
   else
     missing "no PostgreSQL server or openssl: tests against a real PostgreSQL are left out"
+  fi
+fi
+if [ -n "$registry" ]; then
+  clients=$servers/registry
+  sources=$root/test/servers/registry
+  mkdir -p "$clients/npm"
+  if need_program go golang-go && need_python "$clients/venv" "$sources/requirements.txt" &&
+    (cd "$sources" && GOFLAGS=-buildvcs=false go build -o "$clients/srfake" .) &&
+    cp "$sources"/clients/* "$clients/npm/" && (cd "$clients/npm" && bun install --frozen-lockfile --ignore-scripts >/dev/null); then
+    export TWG_REAL_REGISTRY="{\"server\":\"$clients/srfake\",\"python\":\"$clients/venv/bin/python\",\"npm\":\"$clients/npm\"}"
+  else
+    missing "no Go, Python or npm packages: tests against an independent schema registry are left out"
   fi
 fi
 if [ -z "$kafka" ]; then

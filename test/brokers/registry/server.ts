@@ -90,6 +90,9 @@ export class RegistryServer {
     }
     if (method === "GET" && url.pathname === "/schemas/types")
       return Response.json(["JSON", "PROTOBUF", "AVRO"], { headers: MIME });
+    // Some clients set their rule of compatibility before they register.
+    if (area === "config")
+      return method === "PUT" ? Response.json(await request.json()) : failed(404, 40408, "none");
     if (area !== "subjects") return failed(404, 404, "HTTP 404 Not Found");
     if (method === "GET" && parts.length === 4 && parts[2] === "versions")
       return this.#version(first, version!);
