@@ -11,6 +11,7 @@
 import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { csvToParquet, ndjsonToParquet } from "../bench/batch-files.ts";
+import { decodeJson } from "../bench/decode-json.ts";
 import type { Bench, BenchOptions, Figure } from "../bench/figure.ts";
 import { group } from "../bench/group.ts";
 import { kafkaParquet, memory } from "../bench/kafka-parquet.ts";
@@ -34,6 +35,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   memory,
   "csv-to-parquet": csvToParquet,
   "ndjson-to-parquet": ndjsonToParquet,
+  "decode-json": decodeJson,
 };
 
 const { values: flags, positionals } = parseArgs({
