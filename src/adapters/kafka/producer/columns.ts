@@ -1,5 +1,7 @@
-/** Columns out of single records, for callers that have them one by one. */
+/** Columns to produce out of what callers have: records one by one, Values, or payloads that a codec made of a table. */
+import type { Payloads, RecordEncoder } from "../../../core/codecs/record-codec.ts";
 import type { BytesColumn } from "../../../core/records/raw-batch.ts";
+import type { Value } from "../../../core/types/value.ts";
 import type { RecordColumns } from "../wire/records/record-writer.ts";
 
 type Bytes = Uint8Array | string;
@@ -63,4 +65,41 @@ function timestamps(records: readonly OneRecord[], now: number): Int32Array {
     pairs[2 * i + 1] = Math.floor(ms / HIGH);
   }
   return pairs;
+}
+
+/**
+ * Rows that were encoded (`encodeJsonColumns`, `encodeColumns` of Avro) as values of records, and keys likewise. Payloads
+ * that lie one behind the other are not copied.
+ */
+export function columnsOfPayloads(value: Payloads, key: Payloads | null = null): RecordColumns {
+  return {
+    rows: value.count,
+    key: key === null ? null : payloadColumn(key),
+    value: payloadColumn(value),
+    headers: null,
+    timestamps: null,
+  };
+}
+
+function payloadColumn(payloads: Payloads): BytesColumn {
+  const { bytes, starts, ends, count } = payloads;
+  const offsets = new Int32Array(count + 1);
+  const first = count === 0 ? 0 : starts[0]!;
+  let end = first;
+  let joined = true;
+  for (let i = 0; i < count; i++) {
+    joined &&= starts[i] === end;
+    end = ends[i]!;
+    offsets[i + 1] = joined ? end - first : offsets[i]! + ends[i]! - starts[i]!;
+  }
+  const none = { validity: new Uint8Array(0), nullCount: 0 };
+  if (joined) return { offsets, data: bytes.subarray(first, end), ...none };
+  const data = new Uint8Array(offsets[count]!);
+  for (let i = 0; i < count; i++) data.set(bytes.subarray(starts[i], ends[i]), offsets[i]);
+  return { offsets, data, ...none };
+}
+
+/** Values as an encoder writes them; null: a tombstone. */
+export function columnsOfValues(values: readonly (Value | null)[], encoder: RecordEncoder): RecordColumns {
+  return columnsOf(values.map((v) => ({ value: v === null ? null : encoder.encode(v) })));
 }
