@@ -155,6 +155,6 @@ module.exports = {
     tsPreCompilationDeps: true,
     doNotFollow: { path: "node_modules" },
     builtInModules: { add: ["bun", "bun:ffi", "bun:sqlite", "bun:test", "bun:jsc"] },
-    enhancedResolveOptions: { extensions: [".ts", ".js", ".json", ".node"], conditionNames: ["bun", "import", "require", "node", "default"] },
+    enhancedResolveOptions: { exportsFields: ["exports"], extensions: [".ts", ".js", ".json", ".node"], conditionNames: ["bun", "import", "require", "node", "default"] },
   },
 };

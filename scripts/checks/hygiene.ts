@@ -24,6 +24,7 @@ const HOSTS = new Set([
   "kubernetes.io",
   "maven.apache.org",
   "parquet.apache.org",
+  "protobuf.dev",
   "semver.org",
   "spdx.org",
   "www.apache.org",

@@ -7,6 +7,7 @@ import { canaryTarget } from "./canary-target.ts";
 import { compressionTarget } from "./compression-target.ts";
 import { jsonTarget } from "./json-target.ts";
 import { parquetTarget } from "./parquet-target.ts";
+import { protobufTarget } from "./protobuf-target.ts";
 import { recordsTarget } from "./records-target.ts";
 import { scanTarget } from "./scan-target.ts";
 import type { FuzzTarget } from "./target.ts";
@@ -21,6 +22,7 @@ export const TARGETS: readonly FuzzTarget[] = [
   jsonTarget,
   avroTarget,
   xmlTarget,
+  protobufTarget,
   { name: "protocol", run: fuzzProtocol },
   { name: "responses", run: fuzzSession },
 ];
