@@ -157,7 +157,7 @@ class Member {
   feed(answer: GroupAnswer): void {
     const id = this.#asks.get(answer.api);
     if (id !== undefined) this.#machine.answered(id, answer, this.#now);
-    this.#machine.counted(new Map([["orders", 3]]), this.#now);
+    this.#machine.counted(new Map([["orders", 3]]), new Map(), this.#now);
     this.#now += 1_000;
     this.#machine.tick(this.#now);
     this.#machine.released(this.#now);

@@ -8,6 +8,7 @@ import { asFailure, Failure } from "../../core/failure/failure.ts";
 import { sleep, type Timer } from "../../core/time/clock.ts";
 import type { AssignedPartition, Assignor } from "./assignors/assignor.ts";
 import { keyOfPartition } from "./assignors/owned.ts";
+import type { TopicRacks } from "./assignors/racks.ts";
 import type { ClientParts, KafkaClient } from "./client.ts";
 import { CONTROL } from "./client.ts";
 import { cancelled } from "./client-link.ts";
@@ -250,7 +251,7 @@ export class GroupMembership implements GroupListener {
 
   count(topics: readonly string[]): void {
     this.#count(topics).then(
-      (counts) => this.#feed((now) => this.#machine.counted(counts, now)),
+      ({ counts, racks }) => this.#feed((now) => this.#machine.counted(counts, racks, now)),
       (e) => {
         const failure = asFailure(e);
         if (failure.code !== "internal.cancelled") this.ended(failure);
@@ -259,13 +260,17 @@ export class GroupMembership implements GroupListener {
   }
 
   /** Of all members' topics, which may be others than ours. */
-  async #count(topics: readonly string[]): Promise<ReadonlyMap<string, number>> {
+  async #count(
+    topics: readonly string[],
+  ): Promise<{ readonly counts: ReadonlyMap<string, number>; readonly racks: TopicRacks }> {
     const { client, clock, chance } = this.#p;
     const backoff = new Backoff(chance);
     for (;;) {
       try {
         await client.refresh(topics, client.life);
-        return new Map(topics.map((t) => [t, client.metadata.topics.get(t)?.partitions.size ?? 0]));
+        const { metadata } = client;
+        const counts = new Map(topics.map((t) => [t, metadata.topics.get(t)?.partitions.size ?? 0]));
+        return { counts, racks: new Map(topics.map((t) => [t, metadata.racksOf(t)])) };
       } catch (e) {
         const failure = asFailure(e);
         if (!isWorthAnotherTry(failure, "running")) throw failure;

@@ -219,9 +219,13 @@ export class KafkaSource implements Source {
   }
 
   #topicFacts(names: readonly string[]): TopicFacts[] {
+    const hasRack = this.#s.sharing?.rackId != null;
     return [...new Set(names)].flatMap((name) => {
       const topic = this.#client.metadata.topics.get(name);
-      return topic === undefined ? [] : [{ name, id: topic.topicId, partitions: topic.partitions.size }];
+      if (topic === undefined) return [];
+      // As Kafka's own leader: replicas that move are watched by one that has a rack itself.
+      const racks = hasRack ? { racks: this.#client.metadata.racksOf(name) } : {};
+      return [{ name, id: topic.topicId, partitions: topic.partitions.size, ...racks }];
     });
   }
 

@@ -277,6 +277,36 @@ for (const protocol of ["classic", "consumer"] as const) {
   });
 }
 
+describe("racks of a classic group (KIP-881)", () => {
+  test("each member reads what has a replica in its rack, and follows replicas that move", async () => {
+    const rackOf = (rack: string) => ({
+      source: { rack, metadata_refresh_ms: "2s" },
+      cluster: { brokers: 6, racks: true },
+    });
+    const a = member(rackOf("r1"));
+    // Replicas of partition p are on the brokers p+1 to p+3, of which broker n is in rack rn.
+    a.cluster.createTopic("orders", { partitions: 6 });
+    a.start();
+    await a.until(() => reads(a).length === 6);
+    const b = member(rackOf("r4"));
+    b.start();
+    await a.until(() => shared([a, b], 6) && reads(b).length === 3);
+    expect([reads(a), reads(b)]).toEqual([
+      [0, 4, 5],
+      [1, 2, 3],
+    ]);
+    const [p0, p3] = [0, 3].map((p) => a.cluster.partition("orders", p) as { replicas: readonly number[] });
+    [p0!.replicas, p3!.replicas] = [p3!.replicas, p0!.replicas];
+    a.cluster.moveLeader("orders", 0, 4);
+    a.cluster.moveLeader("orders", 3, 1);
+    await a.until(() => reads(a).includes(3) && shared([a, b], 6));
+    expect([reads(a), reads(b)]).toEqual([
+      [3, 4, 5],
+      [0, 1, 2],
+    ]);
+  });
+});
+
 describe("eager assignors", () => {
   test("everything is given up before a join, and comes back without a gap", async () => {
     const source = { assignors: ["range"] };

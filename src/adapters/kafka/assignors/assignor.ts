@@ -3,6 +3,7 @@
  * same result, and they give what Kafka's own assignors of the same name give for the same subscriptions.
  */
 import type { Subscription } from "../wire/consumer-protocol.ts";
+import type { TopicRacks } from "./racks.ts";
 
 export interface GroupMember {
   readonly memberId: string;
@@ -23,8 +24,15 @@ export interface Assignor {
   readonly name: string;
   /** A cooperative one never gives a partition to a member while another still owns it. */
   readonly cooperative: boolean;
-  /** `partitions`: how many each topic has; topics that nobody knows are missing and are left out. */
-  assign(partitions: ReadonlyMap<string, number>, members: readonly GroupMember[]): GroupAssignment;
+  /**
+   * `partitions`: how many each topic has; topics that nobody knows are missing and are left out. `racks`: of their
+   * replicas, where the brokers tell them.
+   */
+  assign(
+    partitions: ReadonlyMap<string, number>,
+    members: readonly GroupMember[],
+    racks?: TopicRacks,
+  ): GroupAssignment;
   /** What the member's next subscription carries for this assignor, of the partitions that it had last. */
   userData?(owned: readonly AssignedPartition[], generation: number): Uint8Array | null;
 }

@@ -1,4 +1,7 @@
-/** `roundrobin`: all partitions in turn to all members, past those that do not subscribe to the topic. */
+/**
+ * `roundrobin`: all partitions in turn to all members, past those that do not subscribe to the topic. It knows no racks,
+ * as Kafka's own does not.
+ */
 import {
   type AssignedPartition,
   type Assignor,

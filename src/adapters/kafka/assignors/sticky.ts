@@ -4,6 +4,9 @@
  * Where all members subscribe to the same topics this is, member for member, what Kafka's own assignors give. Where
  * they do not, Kafka's search for a balance is bound to the order of its hash maps; ours is even as well and keeps
  * as much, and may place single partitions elsewhere. Only the leader's result counts, so that does no harm.
+ *
+ * Where racks matter a member keeps only what has a replica in its rack; what is open goes first to members that have
+ * one, and the rest to whoever is short.
  */
 import { ByteReader } from "../../../core/bytes/reader.ts";
 import { ByteWriter } from "../../../core/bytes/writer.ts";
@@ -20,6 +23,8 @@ import {
 } from "./assignor.ts";
 import { javaMapOrder } from "./java-order.ts";
 import { type Claim, keyOfPartition, type Owned, ownedBy } from "./owned.ts";
+import { NO_RACKS, RackMatch, type TopicRacks } from "./racks.ts";
+import { assignUnlike } from "./unlike.ts";
 
 /** What the eager one keeps of its last assignment, since it owns nothing by the time it joins again. */
 const stickyData: Message = {
@@ -63,12 +68,12 @@ function readStickyData(bytes: Uint8Array | null): StickyData {
 export const sticky: Assignor = {
   name: "sticky",
   cooperative: false,
-  assign(partitions, members) {
+  assign(partitions, members, racks = NO_RACKS) {
     const claims = members.map(({ memberId, subscription: { userData } }): Claim => {
       const data = readStickyData(userData);
       return { memberId, generation: data.generation, partitions: flat(data.assignedPartitions) };
     });
-    return assignSticky(partitions, members, ownedBy(claims, members, partitions));
+    return assignSticky(partitions, members, ownedBy(claims, members, partitions), racks);
   },
   userData(owned, generation) {
     if (owned.length === 0 && generation < 0) return null;
@@ -83,14 +88,14 @@ export const sticky: Assignor = {
 export const cooperativeSticky: Assignor = {
   name: "cooperative-sticky",
   cooperative: true,
-  assign(partitions, members) {
+  assign(partitions, members, racks = NO_RACKS) {
     const claims = members.map(({ memberId, subscription: s }): Claim => {
       // Clients before KIP-792 tell the generation in the user data, as one int32.
       const told = s.generationId >= 0 ? s.generationId : generationOf(s.userData);
       return { memberId, generation: told, partitions: flat(s.ownedPartitions) };
     });
     const owned = ownedBy(claims, members, partitions);
-    return withoutTransfers(assignSticky(partitions, members, owned), owned);
+    return withoutTransfers(assignSticky(partitions, members, owned, racks), owned);
   },
   userData(_owned, generation) {
     return new ByteWriter(4).i32(generation).view();
@@ -119,6 +124,7 @@ function assignSticky(
   partitions: ReadonlyMap<string, number>,
   members: readonly GroupMember[],
   owned: Owned,
+  racks: TopicRacks,
 ): GroupAssignment {
   const topics = subscribed(partitions, members);
   const all = topics.flatMap(([topic, n]) =>
@@ -130,7 +136,22 @@ function assignSticky(
     return mine.size === first.size && [...mine].every((t) => first.has(t));
   });
   const ids = javaMapOrder(members.map((m) => m.memberId));
-  return alike ? assignAlike(ids, all, owned) : assignUnlike(members, all, owned);
+  const nearby = new RackMatch(members, all, racks);
+  return alike ? assignAlike(ids, all, owned, nearby) : assignUnlike(members, all, owned.byMember, nearby);
+}
+
+/** The shares of members that subscribe alike, while they are filled. */
+interface Filling {
+  readonly out: Map<string, AssignedPartition[]>;
+  /** Below the least share, by id. */
+  readonly short: string[];
+  /** At the least share, by id, as long as some of them get one partition more. */
+  readonly even: string[];
+  readonly least: number;
+  readonly most: number;
+  /** How many members get a partition more, and how many have it. */
+  readonly extras: number;
+  full: number;
 }
 
 /** Members short of their share, in the order of their ids, are filled in turn. */
@@ -138,106 +159,81 @@ function assignAlike(
   ids: readonly string[],
   all: readonly AssignedPartition[],
   { byMember }: Owned,
+  nearby: RackMatch,
 ): GroupAssignment {
-  const least = Math.floor(all.length / ids.length);
-  const most = Math.ceil(all.length / ids.length);
-  const extras = all.length % ids.length;
-  const out = new Map<string, AssignedPartition[]>();
-  const short: string[] = [];
-  const even: string[] = [];
-  let full = 0;
+  const f: Filling = {
+    out: new Map(),
+    short: [],
+    even: [],
+    least: Math.floor(all.length / ids.length),
+    most: Math.ceil(all.length / ids.length),
+    extras: all.length % ids.length,
+    full: 0,
+  };
   for (const id of ids) {
-    const mine = [...(byMember.get(id) ?? [])].sort(
-      (a, b) => a.partition - b.partition || byText(a.topic, b.topic),
-    );
-    const isFull = mine.length >= most && full < extras;
-    out.set(id, mine.slice(0, isFull ? most : least));
-    if (mine.length < least) {
-      short.push(id);
-    } else if (isFull) full++;
-    else even.push(id);
+    const mine = (byMember.get(id) ?? [])
+      .filter((p) => !nearby.mismatch(id, p))
+      .sort((a, b) => a.partition - b.partition || byText(a.topic, b.topic));
+    const isFull = mine.length >= f.most && f.full < f.extras;
+    f.out.set(id, mine.slice(0, isFull ? f.most : f.least));
+    if (mine.length < f.least) f.short.push(id);
+    else if (isFull) f.full++;
+    else f.even.push(id);
   }
-  const taken = new Set([...out.values()].flat().map(keyOfPartition));
-  fill(
-    out,
-    all.filter((p) => !taken.has(keyOfPartition(p))),
-    short.sort(byText),
-    even.sort(byText),
-    least,
-    most,
-  );
-  return out;
+  if (f.full === f.extras) f.even.length = 0;
+  f.short.sort(byText);
+  f.even.sort(byText);
+  const taken = new Set([...f.out.values()].flat().map(keyOfPartition));
+  const open = nearby.byChoice(all.filter((p) => !taken.has(keyOfPartition(p))));
+  fill(f, fillNearby(f, open, nearby));
+  return f.out;
 }
 
-/** First everybody up to the least share, then those with exactly that one partition more each. */
-function fill(
-  out: Map<string, AssignedPartition[]>,
-  open: readonly AssignedPartition[],
-  short: string[],
-  even: string[],
-  least: number,
-  most: number,
-): void {
+/** To members with a replica in their rack, within their shares. Returns what is left. */
+function fillNearby(f: Filling, open: readonly AssignedPartition[], nearby: RackMatch): AssignedPartition[] {
+  if (nearby.members.size === 0) return [...open];
+  const left: AssignedPartition[] = [];
   let turn = 0;
   for (const p of open) {
-    if (turn >= short.length) turn = 0;
-    const list = short.length > 0 ? short : even;
-    if (list === even) turn = 0;
-    const id = list[turn];
-    const mine = id === undefined ? undefined : out.get(id);
-    if (id === undefined || mine === undefined) return;
-    mine.push(p);
-    if (list === short && mine.length === least) {
-      short.splice(turn, 1);
-      even.push(id);
-    } else if (mine.length >= most) list.splice(turn, 1);
-    else turn++;
-  }
-}
-
-/** Who subscribes to fewer topics is served first; then partitions move while that makes the shares more even. */
-function assignUnlike(
-  members: readonly GroupMember[],
-  all: readonly AssignedPartition[],
-  { byMember }: Owned,
-): GroupAssignment {
-  const takers = new Map<string, string[]>();
-  for (const { topic } of all) {
-    if (takers.has(topic)) continue;
-    const ids = members.filter((m) => m.subscription.topics.includes(topic)).map((m) => m.memberId);
-    takers.set(topic, ids.sort(byText));
-  }
-  const out = new Map<string, AssignedPartition[]>(members.map((m) => [m.memberId, []]));
-  const size = (id: string) => out.get(id)?.length ?? 0;
-  const leastOf = (ids: readonly string[]) => ids.reduce((a, b) => (size(b) < size(a) ? b : a));
-  const taken = new Set<string>();
-  for (const [id, list] of byMember) {
-    out.get(id)?.push(...list);
-    for (const p of list) taken.add(keyOfPartition(p));
-  }
-  const open = all.filter((p) => !taken.has(keyOfPartition(p)));
-  open.sort((a, b) => (takers.get(a.topic)?.length ?? 0) - (takers.get(b.topic)?.length ?? 0));
-  for (const p of open) out.get(leastOf(takers.get(p.topic) ?? []))?.push(p);
-  while (improve(out, takers, leastOf));
-  return out;
-}
-
-/** Moves one partition from a member to one that has at least two fewer. Each move lowers the sum of squares: it ends. */
-function improve(
-  out: Map<string, AssignedPartition[]>,
-  takers: ReadonlyMap<string, readonly string[]>,
-  leastOf: (ids: readonly string[]) => string,
-): boolean {
-  const heavy = [...out].sort((a, b) => b[1].length - a[1].length || byText(a[0], b[0]));
-  for (const [, mine] of heavy) {
-    for (let i = mine.length - 1; i >= 0; i--) {
-      const p = mine[i]!;
-      const to = out.get(leastOf(takers.get(p.topic) ?? []));
-      if (to === undefined || mine.length <= to.length + 1) continue;
-      mine.splice(i, 1);
-      to.push(p);
-      return true;
+    const n = f.short.length;
+    const step = f.short.findIndex((_, i) => nearby.match(f.short[(turn + i) % n]!, p));
+    if (step >= 0) {
+      const at = (turn + step) % n;
+      turn = giveShort(f, at, p) ? at : at + 1;
+      turn = f.short.length === 0 ? 0 : turn % f.short.length;
+      continue;
     }
+    const at = f.even.findIndex((id) => nearby.match(id, p));
+    if (at < 0) left.push(p);
+    else giveEven(f, at, p);
   }
-  return false;
+  return left;
+}
+
+/** True: the member has the least share by now, and is not short any more. */
+function giveShort(f: Filling, at: number, p: AssignedPartition): boolean {
+  const id = f.short[at]!;
+  const mine = f.out.get(id)!;
+  mine.push(p);
+  if (mine.length < f.least) return false;
+  f.short.splice(at, 1);
+  if (f.full < f.extras) f.even.push(id);
+  return true;
+}
+
+function giveEven(f: Filling, at: number, p: AssignedPartition): void {
+  f.out.get(f.even[at]!)!.push(p);
+  f.even.splice(at, 1);
+  if (++f.full === f.extras) f.even.length = 0;
+}
+
+/** First everybody up to the least share in turn, then those with exactly that one partition more each. */
+function fill(f: Filling, open: readonly AssignedPartition[]): void {
+  let turn = 0;
+  for (const p of open) {
+    if (f.short.length > 0) {
+      if (turn >= f.short.length) turn = 0;
+      if (!giveShort(f, turn, p)) turn++;
+    } else if (f.even.length > 0) giveEven(f, 0, p);
+  }
 }

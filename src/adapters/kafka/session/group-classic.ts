@@ -15,6 +15,7 @@
 import { asFailure, Failure } from "../../../core/failure/failure.ts";
 import { type AssignedPartition, type Assignor, byText, type GroupMember } from "../assignors/assignor.ts";
 import { keyOfPartition } from "../assignors/owned.ts";
+import type { TopicRacks } from "../assignors/racks.ts";
 import { byTopic } from "../assignors/sticky.ts";
 import {
   decodeAssignment,
@@ -248,7 +249,7 @@ export class ClassicGroupMember implements GroupMachine {
     }
   }
 
-  counted(partitions: ReadonlyMap<string, number>, _now: number): void {
+  counted(partitions: ReadonlyMap<string, number>, racks: TopicRacks, _now: number): void {
     if (this.#state.at !== "counting") return;
     const { joined } = this.#state;
     const assignor = this.#o.assignors.find((a) => a.name === joined.protocolName);
@@ -262,8 +263,8 @@ export class ClassicGroupMember implements GroupMachine {
       instanceId: m.groupInstanceId,
       subscription: this.#read(m.metadata) ?? nothing,
     }));
-    this.#topics.lead(partitions);
-    const assignment = assignor.assign(partitions, members);
+    this.#topics.lead(partitions, racks);
+    const assignment = assignor.assign(partitions, members, racks);
     const text = [...assignment].map(([id, list]) => `${id}: ${list.length}`).join(", ");
     this.#l.told(`generation ${joined.generationId} assigned by us (${joined.protocolName}): ${text}`);
     this.#sync(

@@ -5,6 +5,7 @@
 
 import type { Failure } from "../../../core/failure/failure.ts";
 import type { AssignedPartition } from "../assignors/assignor.ts";
+import type { TopicRacks } from "../assignors/racks.ts";
 import type { ApiName, Draft, RequestOf, ResponseOf } from "../wire/protocol.ts";
 
 export type GroupApi = "JoinGroup" | "SyncGroup" | "Heartbeat" | "LeaveGroup" | "ConsumerGroupHeartbeat";
@@ -20,6 +21,8 @@ export interface TopicFacts {
   /** ZERO_UUID: the brokers have none. */
   readonly id: string;
   readonly partitions: number;
+  /** Of its replicas, by partition. Absent: they are not to be watched. */
+  readonly racks?: readonly ReadonlySet<string>[];
 }
 
 /** Who a member is, for its commits. */
@@ -34,7 +37,7 @@ export interface GroupListener {
   ask(id: number, call: GroupCall, timeoutMs: number | null): void;
   /** The coordinator is another broker by now, or cannot be reached: find it anew. */
   coordinatorLost(): void;
-  /** We lead: how many partitions do these topics have? Answer by `counted`. */
+  /** We lead: how many partitions do these topics have, and in which racks? Answer by `counted`. */
   count(topics: readonly string[]): void;
   /** An assignment names topics that metadata does not know yet. */
   wantMetadata(): void;
@@ -61,7 +64,7 @@ export interface GroupMachine {
   tick(now: number): void;
   answered(id: number, answer: GroupAnswer, now: number): void;
   failed(id: number, failure: Failure, now: number): void;
-  counted(partitions: ReadonlyMap<string, number>, now: number): void;
+  counted(partitions: ReadonlyMap<string, number>, racks: TopicRacks, now: number): void;
   released(now: number): void;
   /** `names`: what we subscribe to from now on. `facts`: what metadata has of them, and of those that are `watched`. */
   topics(names: readonly string[], facts: readonly TopicFacts[], now: number): void;

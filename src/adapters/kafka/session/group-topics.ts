@@ -2,6 +2,7 @@
  * The topics of a member of a classic group: what it subscribes to, and, while it leads, how many partitions each topic
  * of any member had at the last assignment. Says when one of both has changed, and the group has to form anew.
  */
+import type { TopicRacks } from "../assignors/racks.ts";
 import type { TopicFacts } from "./group-machine.ts";
 
 const UNCOUNTED = -1;
@@ -13,6 +14,8 @@ export class GroupTopics {
   #known: ReadonlyMap<string, number> = new Map();
   /** Null: we do not lead. UNCOUNTED: of a topic whose partitions nobody knows yet. */
   #counted: Map<string, number> | null = null;
+  #racks = new Map<string, string>();
+  #knownRacks: ReadonlyMap<string, string> = new Map();
 
   constructor(names: readonly string[]) {
     this.#names = names;
@@ -21,6 +24,9 @@ export class GroupTopics {
   know(names: readonly string[], facts: readonly TopicFacts[]): void {
     this.#names = names;
     this.#known = new Map(facts.map((t) => [t.name, t.partitions]));
+    this.#knownRacks = new Map(
+      facts.flatMap((t): [string, string][] => (t.racks === undefined ? [] : [[t.name, textOf(t.racks)]])),
+    );
   }
 
   /** A join tells these. */
@@ -37,13 +43,15 @@ export class GroupTopics {
     this.#counted = null;
   }
 
-  /** Partitions by topic, of all members' topics, as they were assigned. */
-  lead(partitions: ReadonlyMap<string, number>): void {
+  /** Partitions by topic, of all members' topics, as they were assigned, and in which racks they were then. */
+  lead(partitions: ReadonlyMap<string, number>, racks: TopicRacks): void {
     this.#counted = new Map(partitions);
+    this.#racks = new Map([...racks].map(([topic, sets]) => [topic, textOf(sets)]));
   }
 
   /** What stands was made for the topics as they were: from now on changes are ours to see (KIP-814). */
   leadAgain(topics: readonly string[]): void {
+    this.#racks = new Map(this.#knownRacks);
     this.#counted = new Map([...topics.map((t): [string, number] => [t, UNCOUNTED]), ...this.#known]);
   }
 
@@ -63,6 +71,14 @@ export class GroupTopics {
       if (before === UNCOUNTED) this.#counted.set(topic, n);
       else if (before !== n) return `topic ${topic} has ${n} partitions, and had ${before}`;
     }
+    for (const [topic, racks] of this.#knownRacks) {
+      const before = this.#racks.get(topic);
+      if (before === undefined) this.#racks.set(topic, racks);
+      else if (before !== racks) return `replicas of topic ${topic} are in other racks now`;
+    }
     return null;
   }
 }
+
+const textOf = (racks: readonly ReadonlySet<string>[]): string =>
+  JSON.stringify(racks.map((set) => [...set].sort()));

@@ -28,6 +28,8 @@ export interface PartitionLeader {
 export interface TopicState {
   readonly topicId: string;
   readonly partitions: Map<number, PartitionLeader>;
+  /** Broker ids by partition, of replicas that are offline too. */
+  readonly replicas: Map<number, readonly number[]>;
 }
 
 /** All topics that match, and besides those of `also`. */
@@ -83,13 +85,19 @@ export class MetadataState {
   clusterId: string | null = null;
   readonly brokers = new Map<number, BrokerAddress>();
   readonly topics = new Map<string, TopicState>();
+  /** By broker id, where brokers have one; of those that are down as well. */
+  readonly racks = new Map<number, string>();
 
   apply(response: MetadataResponse): MetadataChange {
     const errors = new Map<string, number>();
     const topics = new Set<string>();
     if (response.errorCode !== 0 || response.brokers.length === 0) return { applied: false, topics, errors };
     this.brokers.clear();
-    for (const b of response.brokers) this.brokers.set(b.nodeId, { host: b.host, port: b.port });
+    for (const b of response.brokers) {
+      this.brokers.set(b.nodeId, { host: b.host, port: b.port });
+      if (b.rack !== null && b.rack !== "") this.racks.set(b.nodeId, b.rack);
+      else this.racks.delete(b.nodeId);
+    }
     if (response.clusterId !== null) this.clusterId = response.clusterId;
     for (const topic of response.topics) {
       if (topic.name === null) continue;
@@ -109,8 +117,12 @@ export class MetadataState {
     const before = this.topics.get(name);
     const topicId = topic.topicId === ZERO_UUID && before !== undefined ? before.topicId : topic.topicId;
     const partitions = before?.partitions ?? new Map<number, PartitionLeader>();
-    for (const p of topic.partitions) applyPartition(partitions, p);
-    this.topics.set(name, { topicId, partitions });
+    const replicas = before?.replicas ?? new Map<number, readonly number[]>();
+    for (const p of topic.partitions) {
+      applyPartition(partitions, p);
+      if (p.partitionIndex >= 0) replicas.set(p.partitionIndex, p.replicaNodes);
+    }
+    this.topics.set(name, { topicId, partitions, replicas });
   }
 
   /** A hint of a broker that is not the leader any more. Only a newer epoch is news. True: adopted. */
@@ -132,6 +144,16 @@ export class MetadataState {
 
   leader(topic: string, partition: number): PartitionLeader {
     return this.topics.get(topic)?.partitions.get(partition) ?? UNKNOWN;
+  }
+
+  /** Racks of each partition's replicas, by partition; empty where no broker tells one. */
+  racksOf(topic: string): ReadonlySet<string>[] {
+    const known = this.topics.get(topic);
+    if (known === undefined || this.racks.size === 0) return [];
+    return Array.from(
+      { length: known.partitions.size },
+      (_, p) => new Set((known.replicas.get(p) ?? []).flatMap((id) => this.racks.get(id) ?? [])),
+    );
   }
 
   /** ZERO_UUID where the broker has none, or the topic is not known. */

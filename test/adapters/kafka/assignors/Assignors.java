@@ -9,7 +9,8 @@ import org.apache.kafka.common.*;
 
 /**
  * Kafka's own assignors over cases from standard input, a line each:
- *   name TAB topic=partitions,... TAB member;instance id or -;subscription in hex TAB ...
+ *   name TAB topic=racks of a partition's replicas/...,... TAB member;instance id or -;subscription in hex TAB ...
+ * Racks are joined by +, - is none: orders=a+b/-/c has three partitions.
  * One line of output a case: member=topic/partition,... TAB ... in the order of the input.
  */
 public class Assignors {
@@ -30,8 +31,12 @@ public class Assignors {
       for (String topic : parts[1].split(",")) {
         if (topic.isEmpty()) continue;
         String[] t = topic.split("=");
-        for (int p = 0; p < Integer.parseInt(t[1]); p++)
-          infos.add(new PartitionInfo(t[0], p, node, new Node[] {node}, new Node[] {node}));
+        String[] racks = t[1].split("/");
+        for (int p = 0; p < racks.length; p++) {
+          Node[] replicas = Arrays.stream(racks[p].split("\\+"))
+              .map(r -> r.equals("-") ? node : new Node(r.charAt(0), "h", 1, r)).toArray(Node[]::new);
+          infos.add(new PartitionInfo(t[0], p, node, replicas, replicas));
+        }
       }
       Cluster cluster = new Cluster("c", List.of(node), infos, Set.of(), Set.of());
       // As the coordinator of a consumer fills it.

@@ -22,6 +22,7 @@ interface Of {
   readonly owned?: readonly string[];
   readonly generation?: number;
   readonly instanceId?: string;
+  readonly rack?: string | null;
 }
 
 const partition = (text: string) => {
@@ -42,7 +43,7 @@ function member(
     userData: assignor.userData?.(owned, generation) ?? null,
     ownedPartitions: assignor.cooperative ? byTopic(owned) : [],
     generationId: generation,
-    rackId: null,
+    rackId: of.rack ?? null,
   });
   return { memberId, instanceId: of.instanceId ?? null, subscription: decodeSubscription(subscription) };
 }
@@ -165,6 +166,100 @@ describe("cooperative-sticky", () => {
   });
 });
 
+describe("racks (KIP-881)", () => {
+  const near = (...racks: string[]) => racks.map((r) => new Set(r === "" ? [] : r.split("")));
+  const members = [member("m0", { rack: "a" }), member("m1", { rack: "b" }), member("m2")];
+
+  test("range: each takes what has a replica in its rack within its share, the rest goes on as ever", () => {
+    // Shares of 2, 2, 1. m0 may have 1 and 4, m1 0 and 2; m2 has no rack and gets what is left.
+    const out = ASSIGNORS.range.assign(
+      new Map([["t", 5]]),
+      members,
+      new Map([["t", near("b", "a", "b", "c", "a")]]),
+    );
+    expect(text(out)).toEqual({ m0: "t/1 t/4", m1: "t/0 t/2", m2: "t/3" });
+  });
+
+  test("range: topics that are cut alike stay so, near where that holds for all of them", () => {
+    const both = [
+      member("m0", { topics: ["t", "u"], rack: "a" }),
+      member("m1", { topics: ["t", "u"], rack: "b" }),
+    ];
+    const racks = new Map([
+      ["t", near("b", "a")],
+      ["u", near("b", "a")],
+    ]);
+    const counts = new Map([
+      ["t", 2],
+      ["u", 2],
+    ]);
+    expect(text(ASSIGNORS.range.assign(counts, both, racks))).toEqual({ m0: "t/1 u/1", m1: "t/0 u/0" });
+    // Of u nothing fits as it does in t: equal keys meet all the same.
+    racks.set("u", near("a", "b"));
+    expect(text(ASSIGNORS.range.assign(counts, both, racks))).toEqual({ m0: "t/0 u/0", m1: "t/1 u/1" });
+  });
+
+  test("cooperative-sticky: what is far is given up, and goes to whoever is near in the next round", () => {
+    const racks = new Map([["t", near("a", "b", "a", "b")]]);
+    const round = (m0: string[], m1: string[], generation: number) =>
+      text(
+        ASSIGNORS["cooperative-sticky"].assign(
+          new Map([["t", 4]]),
+          [
+            member("m0", { rack: "a", owned: m0, generation }),
+            member("m1", { rack: "b", owned: m1, generation }),
+          ],
+          racks,
+        ),
+      );
+    expect(round(["t/0", "t/1"], ["t/2", "t/3"], 3)).toEqual({ m0: "t/0", m1: "t/3" });
+    expect(round(["t/0"], ["t/3"], 4)).toEqual({ m0: "t/0 t/2", m1: "t/1 t/3" });
+  });
+
+  test("without balance there is no nearness: a member alone in its rack gets no more than its share", () => {
+    const racks = new Map([["t", near("a", "a", "a", "a", "b", "b")]]);
+    const out = text(
+      ASSIGNORS["cooperative-sticky"].assign(
+        new Map([["t", 6]]),
+        [member("m0", { rack: "a" }), member("m1", { rack: "b" })],
+        racks,
+      ),
+    );
+    expect(Object.values(out).map((l) => l.split(" ").length)).toEqual([3, 3]);
+    expect(out["m1"]).toContain("t/4 t/5");
+  });
+
+  test("members that subscribe to different topics: as even as ever, and nearer where that is free", () => {
+    const racks = new Map([
+      ["t", near("a", "b", "a", "b")],
+      ["u", near("c", "c")],
+    ]);
+    const counts = new Map([
+      ["t", 4],
+      ["u", 2],
+    ]);
+    const out = text(
+      ASSIGNORS["cooperative-sticky"].assign(
+        counts,
+        [
+          member("m0", { rack: "a" }),
+          member("m1", { rack: "b" }),
+          member("m2", { topics: ["u"], rack: "c" }),
+        ],
+        racks,
+      ),
+    );
+    expect(out).toEqual({ m0: "t/0 t/2", m1: "t/1 t/3", m2: "u/0 u/1" });
+  });
+
+  test("roundrobin knows none, as Kafka's own", () => {
+    const racks = new Map([["t", near("b", "a", "b")]]);
+    expect(text(ASSIGNORS.roundrobin.assign(new Map([["t", 3]]), members, racks))).toEqual(
+      text(ASSIGNORS.roundrobin.assign(new Map([["t", 3]]), members)),
+    );
+  });
+});
+
 test("topics that nobody has, and names that objects have by themselves", () => {
   for (const name of ASSIGNOR_NAMES) {
     const a = ASSIGNORS[name];
@@ -177,6 +272,8 @@ test("topics that nobody has, and names that objects have by themselves", () => 
   }
 });
 
+const ROUNDS = 6;
+
 test("whatever the group, every partition has one owner that subscribes to it, shares are even, and it settles", () => {
   const chance = new SeededChance(7);
   for (let round = 0; round < 400; round++) {
@@ -184,27 +281,32 @@ test("whatever the group, every partition has one owner that subscribes to it, s
     const assignor = ASSIGNORS[name];
     const counts = new Map(["t", "u", "v"].map((t) => [t, chance.int(7)]));
     const alike = chance.next() < 0.5;
+    const withRacks = chance.next() < 0.5;
+    const some = () => new Set(["a", "b", "c"].filter(() => withRacks && chance.next() < 0.4));
+    const racks = new Map([...counts].map(([t, n]) => [t, Array.from({ length: n }, some)]));
     const topics = (): string[] =>
       alike ? ["t", "u", "v"] : ["t", "u", "v"].filter(() => chance.next() < 0.7);
     const ids = Array.from({ length: 1 + chance.int(6) }, (_, i) => ({
       id: `m${(i * 7) % 11}-${i}`,
       topics: topics(),
+      rack: chance.pick(["a", "b", "c", null]),
     }));
     let owned = new Map<string, string[]>();
-    // With a round more for what had to be given up first.
-    for (let generation = 1; generation <= 3; generation++) {
+    // With rounds more for what had to be given up first, and for what its place had to give up then.
+    for (let generation = 1; generation <= ROUNDS; generation++) {
       const members = ids.map((m) =>
-        member(m.id, { topics: m.topics, owned: owned.get(m.id) ?? [], generation }, assignor),
+        member(m.id, { ...m, owned: owned.get(m.id) ?? [], generation }, assignor),
       );
-      const out = assignor.assign(counts, members);
+      const out = assignor.assign(counts, members, racks);
       const all = [...out.values()].flat().map((p) => `${p.topic}/${p.partition}`);
       expect(new Set(all).size).toBe(all.length);
       for (const [id, list] of out) {
         for (const p of list) expect(ids.find((m) => m.id === id)?.topics).toContain(p.topic);
       }
       owned = new Map([...out].map(([id, list]) => [id, list.map((p) => `${p.topic}/${p.partition}`)]));
-      if (generation < 3) {
-        if (generation === 1 && chance.next() < 0.5) ids.push({ id: `late-${round}`, topics: topics() });
+      if (generation < ROUNDS) {
+        if (generation === 1 && chance.next() < 0.5)
+          ids.push({ id: `late-${round}`, topics: topics(), rack: chance.pick(["a", "b", null]) });
         continue;
       }
       const due = [...counts].flatMap(([t, n]) =>

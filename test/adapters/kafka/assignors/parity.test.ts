@@ -1,6 +1,7 @@
 /**
- * Goal: our assignors give what Kafka's own give. Method: 2,000 random groups, their subscriptions in our bytes, go
- * through the classes of kafka-clients (Assignors.java) and through ours.
+ * Goal: our assignors give what Kafka's own give, with racks and without (KIP-881; roundrobin has none in either). Method:
+ * random groups, their subscriptions in our bytes, go through the classes of kafka-clients 4.4.0 (Assignors.java) and
+ * through ours. TWG_ASSIGNOR_CASES sets how many, 2,000 by default.
  *
  * Where members of a sticky group do not subscribe to the same topics, Kafka's search for a balance depends on the
  * order of its hash maps of partitions; there ours has to be as even (decision 0010). The same goes for `sticky` where
@@ -11,6 +12,7 @@ import { expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { AssignedPartition, GroupMember } from "../../../../src/adapters/kafka/assignors/assignor.ts";
+import type { TopicRacks } from "../../../../src/adapters/kafka/assignors/racks.ts";
 import { byTopic } from "../../../../src/adapters/kafka/assignors/sticky.ts";
 import {
   ASSIGNOR_NAMES,
@@ -24,11 +26,13 @@ import {
 import { SeededChance } from "../../../sim/chance.ts";
 import { findClientsJar } from "../wire/jar.ts";
 
-const CASES = 2_000;
+const CASES = Number(process.env.TWG_ASSIGNOR_CASES ?? 2_000);
+const RACKS = ["a", "b", "c"] as const;
 
 interface Case {
   readonly name: AssignorName;
   readonly counts: ReadonlyMap<string, number>;
+  readonly racks: TopicRacks;
   readonly comparable: boolean;
   readonly members: readonly GroupMember[];
   readonly line: string;
@@ -39,6 +43,8 @@ function caseOf(chance: SeededChance, n: number): Case {
   const assignor = ASSIGNORS[name];
   const topics = ["orders", "b", "x.y"].slice(0, 1 + chance.int(3));
   const counts = new Map(topics.map((t) => [t, 1 + chance.int(8)]));
+  const racks = racksFor(chance, counts);
+  const told = racks.size === 0 ? 0 : chance.pick([0.5, 1]);
   const alike = chance.next() < 0.7;
   const size = 1 + chance.int(7);
   const all = [...counts].flatMap(([topic, k]) =>
@@ -62,7 +68,7 @@ function caseOf(chance: SeededChance, n: number): Case {
       userData: assignor.userData?.(owned, generation) ?? null,
       ownedPartitions: assignor.cooperative ? byTopic(owned) : [],
       generationId: assignor.cooperative ? generation : -1,
-      rackId: null,
+      rackId: chance.next() < told ? chance.pick(["a", "a", "b", "c", "d", ""]) : null,
     });
     const instanceId = chance.next() < 0.3 ? `i${chance.int(1000)}-${i}` : null;
     return {
@@ -74,16 +80,29 @@ function caseOf(chance: SeededChance, n: number): Case {
   });
   const line = [
     name,
-    [...counts].map(([t, k]) => `${t}=${k}`).join(","),
+    [...counts]
+      .map(([t, k]) => `${t}=${Array.from({ length: k }, (_, p) => textOf(racks.get(t)?.[p])).join("/")}`)
+      .join(","),
     ...members.map((m) => `${m.memberId};${m.instanceId ?? "-"};${m.hex}`),
   ].join("\t");
   const same = new Set(members.map((m) => [...m.subscription.topics].sort().join())).size === 1;
   const comparable = !name.includes("sticky") || (same && !(torn && name === "sticky"));
-  return { name, counts, comparable, members, line };
+  return { name, counts, racks, comparable, members, line };
 }
 
+/** Of the replicas: none told, all the same, or each its own. */
+function racksFor(chance: SeededChance, counts: ReadonlyMap<string, number>): TopicRacks {
+  const kind = chance.pick(["none", "same", "mixed", "mixed", "mixed"] as const);
+  if (kind === "none") return new Map();
+  const some = () => new Set(RACKS.filter(() => chance.next() < (kind === "same" ? 1 : 0.4)));
+  return new Map([...counts].map(([topic, n]) => [topic, Array.from({ length: n }, some)]));
+}
+
+const textOf = (racks: ReadonlySet<string> | undefined) =>
+  racks === undefined || racks.size === 0 ? "-" : [...racks].join("+");
+
 function ours(c: Case): string {
-  const out = ASSIGNORS[c.name].assign(c.counts, c.members);
+  const out = ASSIGNORS[c.name].assign(c.counts, c.members, c.racks);
   const list = (id: string) => (out.get(id) ?? []).map((p) => `${p.topic}/${p.partition}`).sort();
   return c.members.map((m) => `${m.memberId}=${list(m.memberId).join(",")}`).join("\t");
 }

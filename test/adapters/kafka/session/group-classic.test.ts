@@ -170,7 +170,7 @@ describe("joining", () => {
     b.joined(1, { leader: "m", members, protocolName: "range" });
     expect(metadata.topics).toEqual(["t"]);
     expect(b.news()).toEqual(["JoinGroup", "count t"]);
-    b.machine.counted(new Map([["t", 3]]), 0);
+    b.machine.counted(new Map([["t", 3]]), new Map(), 0);
     const { assignments } = b.last.call.body as {
       assignments: { memberId: string; assignment: Uint8Array }[];
     };
