@@ -117,7 +117,12 @@ export class TextRecords implements RecordDecoder {
     const fields = node.children.flatMap((child, i) =>
       this.#memory.cells(child)[row] === CELL.missing
         ? []
-        : [{ name: child.name, value: this.#value(child, row, columns[i]!) }],
+        : [
+            {
+              name: node.parent === null ? this.fields[i]!.name : child.name,
+              value: this.#value(child, row, columns[i]!),
+            },
+          ],
     );
     return { kind: "record", fields };
   }

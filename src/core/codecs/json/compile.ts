@@ -5,10 +5,11 @@
  */
 
 import type { SchemaText } from "../../schema/resolver.ts";
-import type { ColumnField, ColumnType } from "../../types/table-batch.ts";
+import type { ColumnType } from "../../types/table-batch.ts";
+import { sourceOf, type TableField } from "../../types/table-schema.ts";
 import type { PackedColumn } from "../../types/text-cells.ts";
 import { CellMemory, type CellNode, cellNodes } from "../cell-memory.ts";
-import { DecodeError } from "../record-codec.ts";
+import { refuseReserved, tableDocument } from "../table-document.ts";
 import { chunkRows, type RecordScanner, type TextOptions, TextRecords } from "../text-records.ts";
 import { KIND } from "./cursor.ts";
 import { fits } from "./fits.ts";
@@ -81,31 +82,27 @@ class ModuleScanner implements RecordScanner {
 
 /** `module` null: without instructions for many bytes at a time. */
 export function jsonRecords(
-  fields: readonly ColumnField[],
+  fields: readonly TableField[],
   options: JsonOptions,
   module: WebAssembly.Module | null = recordModule(),
 ): TextRecords {
-  const nodes = cellNodes(fields, kindsOf);
+  const keys = fields.map((f) => ({ ...f, name: sourceOf(f) }));
+  const nodes = cellNodes(keys, kindsOf);
   const memory = new CellMemory(nodes, chunkRows(nodes.length));
   const reader = new RecordCells(memory, options);
-  return new TextRecords(
-    fields,
-    options,
-    memory,
-    reader,
-    module === null ? null : new ModuleScanner(memory, module),
-  );
+  const scanner = module === null ? null : new ModuleScanner(memory, module);
+  return new TextRecords(fields, options, memory, reader, scanner);
 }
 
-/** Of a JSON Schema. Throws a DecodeError: decode.schema, or decode.reserved for a property under the reserved prefix. */
+/**
+ * Of a JSON Schema, or of a table's schema as `twg batch --print-schema` writes it (`columns`). Throws a DecodeError:
+ * decode.schema, or decode.reserved for a column under the reserved prefix.
+ */
 export function compileJson(
   writer: Pick<SchemaText, "text" | "references">,
   options: JsonOptions,
 ): TextRecords {
-  const fields = fieldsOfJsonSchema(writer);
-  const { reserved } = options;
-  const taken = reserved === null ? undefined : fields.find((f) => f.name.toLowerCase().startsWith(reserved));
-  if (taken !== undefined)
-    throw new DecodeError("decode.reserved", taken.name, `names that begin with ${reserved} are reserved`);
+  const fields = tableDocument(writer.text)?.fields ?? fieldsOfJsonSchema(writer);
+  refuseReserved(fields, options.reserved);
   return jsonRecords(fields, options);
 }

@@ -1,9 +1,12 @@
 /** XML payloads, one document each, to columns. */
+import type { SchemaText } from "../../schema/resolver.ts";
 import type { ColumnBuilder } from "../../types/column-builder.ts";
 import type { ColumnField, ColumnType } from "../../types/table-batch.ts";
+import { sourceOf, type TableField } from "../../types/table-schema.ts";
 import type { Value } from "../../types/value.ts";
 import { CellMemory, cellNodes } from "../cell-memory.ts";
 import { DecodeError, type DecodeFault, type Payloads, type RecordDecoder } from "../record-codec.ts";
+import { refuseReserved, tableDocument } from "../table-document.ts";
 import { chunkRows, type TextOptions, TextRecords } from "../text-records.ts";
 import { utf8Payloads } from "./encoding.ts";
 import { XmlCells, type XmlRules } from "./record-cells.ts";
@@ -15,10 +18,10 @@ export class XmlRecords implements RecordDecoder {
   readonly #records: TextRecords;
 
   /** Throws a DecodeError (decode.schema) for columns that no document can fill. */
-  constructor(fields: readonly ColumnField[], options: XmlOptions) {
+  constructor(fields: readonly TableField[], options: XmlOptions) {
     for (const f of fields) checkType(f.type, f.name, false);
     this.fields = fields;
-    const nodes = cellNodes(fields);
+    const nodes = cellNodes(fields.map((f) => ({ ...f, name: sourceOf(f) })));
     const memory = new CellMemory(nodes, chunkRows(nodes.length));
     this.#records = new TextRecords(fields, options, memory, new XmlCells(memory, options));
   }
@@ -41,6 +44,26 @@ export class XmlRecords implements RecordDecoder {
     });
     return this.#records.value(utf8.bytes, utf8.starts[0]!, utf8.ends[0]!);
   }
+}
+
+/**
+ * Of a table's schema (`columns`), whose names are those of elements; `namespaces` has the URIs of their prefixes. Throws a
+ * DecodeError: decode.schema, or decode.reserved for a column under the reserved prefix.
+ */
+export function compileXml(
+  { text }: Pick<SchemaText, "text">,
+  options: Omit<XmlOptions, "prefixes">,
+): XmlRecords {
+  const document = tableDocument(text);
+  if (document === null)
+    throw new DecodeError(
+      "decode.schema",
+      "",
+      'XML is read by a table\'s schema: an object with a list "columns"',
+    );
+  refuseReserved(document.fields, options.reserved);
+  const prefixes = new Map([...document.namespaces].map(([prefix, uri]) => [uri, prefix]));
+  return new XmlRecords(document.fields, { ...options, prefixes });
 }
 
 /** Elements have no keys of their own, so there are no maps; a list's items have names, so none is a list itself. */

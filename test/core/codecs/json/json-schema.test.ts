@@ -146,3 +146,18 @@ test("a schema compiles into a decoder; a property under the reserved prefix is 
   });
   expect(() => compiled({ _TWG_dq: { type: "string" } })).toThrow("names that begin with _twg_ are reserved");
 });
+
+test("a table's schema compiles, too, and its columns may have other names than their keys", () => {
+  const options = { unknown: "reject", reserved: "_twg_", maxBytes: 1000, isUtf8 } as const;
+  const compiled = (document: object) =>
+    compileJson({ text: JSON.stringify(document), references: [] }, options);
+  const decoder = compiled({ columns: [{ name: "order_id", type: "int64", source: "id" }] });
+  const bytes = new TextEncoder().encode('{"id":7}');
+  expect(decoder.fields.map((f) => f.name)).toEqual(["order_id"]);
+  expect(decoder.value(bytes, 0, bytes.length)).toEqual({
+    kind: "record",
+    fields: [{ name: "order_id", value: { kind: "long", value: 7n } }],
+  });
+  expect(() => compiled({ columns: [{ name: "a", type: "intt" }] })).toThrow('columns[0].type "intt"');
+  expect(() => compiled({ columns: [{ name: "_twg_a", type: "int" }] })).toThrow("are reserved");
+});

@@ -7,7 +7,7 @@ import { describe, expect, test } from "bun:test";
 import { isUtf8 } from "node:buffer";
 import fc from "fast-check";
 import type { DecodeFault } from "../../../../src/core/codecs/record-codec.ts";
-import { XmlRecords } from "../../../../src/core/codecs/xml/compile.ts";
+import { compileXml, XmlRecords } from "../../../../src/core/codecs/xml/compile.ts";
 import type { XmlRules } from "../../../../src/core/codecs/xml/record-cells.ts";
 import { builderOf } from "../../../../src/core/types/column-builder.ts";
 import { cellOf, schema } from "../table.ts";
@@ -212,6 +212,34 @@ test("a Value is the same record, and what it leaves out is not null", () => {
     ],
   });
   expect(() => decoder.value(bytes, 1, bytes.length)).toThrow("text outside of the element");
+});
+
+test("a table's schema compiles: sources name elements, namespaces are of its prefixes", () => {
+  const options = { unknown: "reject", reserved: "_twg_", maxBytes: 1000, isUtf8 } as const;
+  const compiled = (document: object) => compileXml({ text: JSON.stringify(document) }, options);
+  const decoder = compiled({
+    namespaces: { o: "urn:o" },
+    columns: [
+      { name: "id", type: "int64", source: "@id" },
+      { name: "name", type: "string", source: "o:name" },
+    ],
+  });
+  const bytes = utf8.encode('<r id="7" xmlns="urn:o"><name>x</name></r>');
+  expect(decoder.value(bytes, 0, bytes.length)).toEqual({
+    kind: "record",
+    fields: [
+      { name: "id", value: { kind: "long", value: 7n } },
+      { name: "name", value: { kind: "string", value: "x" } },
+    ],
+  });
+  expect(() => compiled({})).toThrow('an object with a list "columns"');
+  expect(() => compiled({ columns: [{ name: "_twg_a", type: "int" }] })).toThrow("are reserved");
+  expect(() => compiled({ namespaces: { o: 1 }, columns: [{ name: "a", type: "int" }] })).toThrow(
+    "a prefix and its URI",
+  );
+  expect(() => compiled({ namespaces: [], columns: [{ name: "a", type: "int" }] })).toThrow(
+    "an object of prefixes",
+  );
 });
 
 describe("refused", () => {
