@@ -4,7 +4,7 @@ import { catalogue } from "../src/adapters/catalogue.ts";
 import { buildProgram } from "../src/commands/program.ts";
 import { NESTED, SCALARS, type TypeRow } from "../src/core/codecs/avro/type-map.ts";
 import { type AdapterSpec, fullSpec } from "../src/core/config/adapter-spec.ts";
-import { SECTIONS } from "../src/core/config/check.ts";
+import { optionalSections, SECTIONS } from "../src/core/config/check.ts";
 import { configJsonSchema } from "../src/core/config/json-schema.ts";
 import { tomlValue } from "../src/core/config/render.ts";
 import { adapterOptions, type OptionDoc, open, optionsOf } from "../src/core/config/schema-walk.ts";
@@ -33,7 +33,7 @@ function configurationPage(): string {
     table("[pipeline]", pipeline),
     ...adapters("source", "[source]"),
     ...adapters("sink", "[[sink]]"),
-    ...Object.entries(others).map(([name, spec]) => table(`[${name}]`, spec)),
+    ...[...Object.entries(others), ...optionalSections()].map(([name, spec]) => table(`[${name}]`, spec)),
   ].join("\n\n")}\n`;
 }
 

@@ -4,6 +4,7 @@ import { catalogue, type KafkaSource, type Sink } from "../adapters/catalogue.ts
 import { secretSources } from "../adapters/secrets/backends.ts";
 import type { SinkShared, SourceShared } from "../core/config/adapter-spec.ts";
 import { type CheckedConfig, type CheckResult, checkConfig } from "../core/config/check.ts";
+import type { DecodeSection } from "../core/config/decode-options.ts";
 import { describeProblems, type Problem } from "../core/config/problem.ts";
 import { type Asked, askRefs, collectRefs, refProblems, replaceRefs } from "../core/config/resolve.ts";
 import type { Resolved } from "../core/config/secret.ts";
@@ -24,11 +25,13 @@ export interface PipelineConfig extends Omit<CheckedConfig, "source" | "sink" | 
 export type SinkOf<T extends Sink["type"]> = Extract<ResolvedConfig["sink"], { readonly type: T }>;
 
 /** The same with every secret read. */
-export interface ResolvedConfig extends Omit<PipelineConfig, "source" | "sink" | "sinks" | "observability"> {
+export interface ResolvedConfig
+  extends Omit<PipelineConfig, "source" | "sink" | "sinks" | "observability" | "decode"> {
   readonly source: Resolved<PipelineConfig["source"]>;
   readonly sink: Resolved<PipelineConfig["sink"]>;
   readonly sinks: readonly Resolved<PipelineConfig["sink"]>[];
   readonly observability: Resolved<PipelineConfig["observability"]>;
+  readonly decode: Resolved<DecodeSection> | null;
 }
 
 /** Throws one Failure (config.*) that lists every problem. Touches no network and no secret. */
@@ -96,6 +99,7 @@ export async function askSecrets(config: PipelineConfig, environment: Cli["envir
     ...collectRefs(config.source, ["source"]),
     ...config.sinks.flatMap((sink, i) => collectRefs(sink, ["sink", i])),
     ...collectRefs(config.observability, ["observability"]),
+    ...collectRefs(config.decode, ["decode"]),
   ];
   return askRefs(refs, sources);
 }
@@ -126,5 +130,6 @@ export async function resolveSecrets(
     sink: replaceRefs(config.sink, asked),
     sinks: config.sinks.map((sink) => replaceRefs(sink, asked)),
     observability: replaceRefs(config.observability, asked),
+    decode: replaceRefs(config.decode, asked),
   };
 }

@@ -4,6 +4,7 @@
  */
 import type * as z from "zod";
 import { type AdapterKind, type AdapterSpec, fullSpec } from "./adapter-spec.ts";
+import { type DecodeSection, decodeSpec } from "./decode-options.ts";
 import { type Place, problemsOf, unknownKey } from "./issues.ts";
 import { LATER_RECEIVES, LATER_SECTIONS, LATER_SINKS, LATER_SOURCES } from "./later.ts";
 import { nearest } from "./nearest.ts";
@@ -27,6 +28,8 @@ export interface CheckedConfig {
   readonly batch: BatchSection;
   readonly observability: ObservabilitySection;
   readonly secrets: SecretsSection;
+  /** Null: records stay bytes. */
+  readonly decode: DecodeSection | null;
   /** As the source's spec gives it, `type` included. */
   readonly source: Readonly<Record<string, unknown>>;
   /** The primary raw sink. */
@@ -55,14 +58,28 @@ export const SECTIONS = {
   secrets: secretsSpec,
 } as const;
 
+/** Sections that mean something by being there. */
+const OPTIONAL_SECTIONS = { decode: decodeSpec } as const;
+
+/** Those of them that this version has. */
+export function optionalSections(later: ReadonlyMap<string, string> = LATER_SECTIONS): [string, z.ZodType][] {
+  return Object.entries(OPTIONAL_SECTIONS).filter(([name]) => !later.has(name));
+}
+
 const REQUIRED_TABLES = new Set(["pipeline"]);
 
 type Table = Readonly<Record<string, unknown>>;
 
-export function checkConfig(bytes: Uint8Array, file: string, adapters: readonly AdapterSpec[]): CheckResult {
+/** `later`: sections that are refused by name. */
+export function checkConfig(
+  bytes: Uint8Array,
+  file: string,
+  adapters: readonly AdapterSpec[],
+  later: ReadonlyMap<string, string> = LATER_SECTIONS,
+): CheckResult {
   const toml = parseToml(bytes, file);
   if (!toml.ok) return toml;
-  const check = new Check(toml.value, { file, locator: toml.locator, base: [] }, adapters);
+  const check = new Check(toml.value, { file, locator: toml.locator, base: [] }, adapters, later);
   const parts = check.run();
   if (check.problems.length > 0) {
     return { ok: false, problems: orderProblems(check.problems).slice(0, MAX_PROBLEMS) };
@@ -83,11 +100,18 @@ class Check {
   readonly #root: Table;
   readonly #place: Place;
   readonly #adapters: readonly AdapterSpec[];
+  readonly #later: ReadonlyMap<string, string>;
 
-  constructor(root: Table, place: Place, adapters: readonly AdapterSpec[]) {
+  constructor(
+    root: Table,
+    place: Place,
+    adapters: readonly AdapterSpec[],
+    later: ReadonlyMap<string, string>,
+  ) {
     this.#root = root;
     this.#place = place;
     this.#adapters = adapters;
+    this.#later = later;
   }
 
   run(): Readonly<Record<string, unknown>> {
@@ -98,6 +122,11 @@ class Check {
       if (value === undefined && REQUIRED_TABLES.has(name)) this.#missing([name], `a [${name}] section`);
       else parts[name] = this.#parse(schema, value ?? {}, [name]);
     }
+    for (const name of Object.keys(OPTIONAL_SECTIONS)) parts[name] = null;
+    for (const [name, schema] of optionalSections(this.#later)) {
+      const value = own(this.#root, name);
+      if (value !== undefined) parts[name] = this.#parse(schema, value, [name]);
+    }
     parts.source = this.#source();
     const sinks = this.#sinks();
     parts.sinks = sinks;
@@ -107,10 +136,11 @@ class Check {
   }
 
   #topLevel(): void {
-    const known = [...Object.keys(SECTIONS), "source", "sink"];
+    const optional = optionalSections(this.#later).map(([name]) => name);
+    const known = [...Object.keys(SECTIONS), ...optional, "source", "sink"];
     for (const key of Object.keys(this.#root)) {
       if (known.includes(key)) continue;
-      const later = LATER_SECTIONS.get(key);
+      const later = this.#later.get(key);
       if (later === undefined) this.problems.push(unknownKey(key, [], known, this.#place));
       else
         this.#say("config.not_in_this_version", [key], `the section ${quoted(key)}`, known.join(", "), later);

@@ -1,6 +1,6 @@
 /** A configuration as it will run: every option with its value, and whether the file or a default gave it. */
 import { type AdapterSpec, fullSpec } from "./adapter-spec.ts";
-import { type CheckedConfig, SECTIONS } from "./check.ts";
+import { type CheckedConfig, optionalSections, SECTIONS } from "./check.ts";
 import { tomlValue } from "./render.ts";
 import { adapterOptions, type OptionDoc, optionsOf } from "./schema-walk.ts";
 
@@ -25,10 +25,12 @@ export function effective(config: CheckedConfig, adapters: readonly AdapterSpec[
     const adapter = adapters.find((a) => a.kind === kind && a.name === type);
     return adapter === undefined ? [] : adapterOptions(fullSpec(adapter));
   };
-  const sections = Object.entries(SECTIONS).map(([name, schema]) => ({
+  const heldBy = (name: string): unknown => config[name as keyof CheckedConfig];
+  const there = optionalSections(NOTHING_LATER).filter(([name]) => heldBy(name) !== null);
+  const sections = [...Object.entries(SECTIONS), ...there].map(([name, schema]) => ({
     name,
     docs: optionsOf(schema),
-    value: config[name as keyof typeof SECTIONS] as unknown,
+    value: heldBy(name),
   }));
   const source = { name: "source", docs: spec("source", config.source.type), value: config.source };
   const [pipeline, ...others] = sections;
@@ -40,6 +42,8 @@ export function effective(config: CheckedConfig, adapters: readonly AdapterSpec[
     ),
   ];
 }
+
+const NOTHING_LATER: ReadonlyMap<string, string> = new Map();
 
 /** The table itself, then the tables within it that are set. */
 function tables(

@@ -1,7 +1,7 @@
 /** The JSON Schema (2020-12) of a configuration file, as editors want it: what may be written, with meanings. */
 import * as z from "zod";
 import { type AdapterSpec, fullSpec } from "./adapter-spec.ts";
-import { MAX_SINKS, SECTIONS } from "./check.ts";
+import { MAX_SINKS, optionalSections, SECTIONS } from "./check.ts";
 import { open } from "./schema-walk.ts";
 
 type Json = Record<string, unknown>;
@@ -12,7 +12,10 @@ const OWN_WORDS = ["unit", "why", "allowed", "secret", "instead", "first"] as co
 export function configJsonSchema(adapters: readonly AdapterSpec[]): Json {
   const of = (kind: AdapterSpec["kind"]): Json[] =>
     adapters.filter((a) => a.kind === kind).map((a) => plain(fullSpec(a)));
-  const sections = Object.entries(SECTIONS).map(([name, spec]) => [name, plain(spec)]);
+  const sections = [...Object.entries(SECTIONS), ...optionalSections()].map(([name, spec]) => [
+    name,
+    plain(spec),
+  ]);
   return {
     $schema: "https://json-schema.org/draft/2020-12/schema",
     title: "twg configuration",

@@ -1,6 +1,6 @@
 /** The starter file of `twg config init`: what is required with an example, all else commented out with its default. */
 import { type AdapterSpec, fullSpec } from "./adapter-spec.ts";
-import { SECTIONS } from "./check.ts";
+import { optionalSections, SECTIONS } from "./check.ts";
 import { tomlKey, tomlValue } from "./render.ts";
 import { adapterOptions, type OptionDoc, optionsOf } from "./schema-walk.ts";
 
@@ -9,6 +9,9 @@ export function starterFile(source: AdapterSpec, sink: AdapterSpec): string {
     section(`[${name}]`, name, optionsOf(spec)),
   );
   const [pipeline = "", ...others] = sections;
+  const optional = optionalSections().map(([name, spec]) =>
+    commentedOut(section(`[${name}]`, name, optionsOf(spec))),
+  );
   return [
     "# A pipeline of twg. Check it with `twg config validate -c FILE`, see all that it does with `twg config explain`.\n" +
       '# A secret is a whole value: password = { secret = "kafka-password" }.\n',
@@ -16,6 +19,7 @@ export function starterFile(source: AdapterSpec, sink: AdapterSpec): string {
     section("[source]", "source", adapterOptions(fullSpec(source))),
     section("[[sink]]", "sink", adapterOptions(fullSpec(sink))),
     ...others.map((s) => commentedIfIdle(s)),
+    ...optional,
   ].join("\n");
 }
 
@@ -23,6 +27,11 @@ export function starterFile(source: AdapterSpec, sink: AdapterSpec): string {
 function commentedIfIdle(text: string): string {
   const set = text.split("\n").some((line) => line !== "" && !line.startsWith("#") && !line.startsWith("["));
   return set ? text : text.replace(/^\[/, "# [");
+}
+
+/** A section whose being there means something is wholly behind a mark of its own. */
+function commentedOut(text: string): string {
+  return text.replaceAll(/^(?:# or: |# )?(?=[[\w"])/gm, (mark) => (mark === "" ? "# or: " : mark));
 }
 
 function section(header: string, name: string, docs: readonly OptionDoc[]): string {

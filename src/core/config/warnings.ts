@@ -13,6 +13,7 @@ export function warningsOf(config: CheckedConfig): Problem[] {
     ...literalsIn(config.source, ["source"]),
     ...config.sinks.flatMap((sink, i) => literalsIn(sink, ["sink", i])),
     ...literalsIn(config.observability, ["observability"]),
+    ...literalsIn(config.decode, ["decode"]),
   ];
   const say = (code: Problem["code"], path: ConfigPath, seen: string, allowed: string, hint: string) => ({
     code,
