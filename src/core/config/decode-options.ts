@@ -116,7 +116,11 @@ const decodeShape = {
     .max(1000)
     .optional()
     .describe("Topics with options of their own; what is left out is as in [decode].")
-    .meta({ allowed: "[[decode.topic]] tables", instead: true }),
+    .meta({
+      allowed: "[[decode.topic]] tables",
+      examples: [[{ name: "orders", subject: "orders-value" }]],
+      instead: true,
+    }),
 };
 
 export type DecodeSection = z.output<z.ZodObject<typeof decodeShape>>;

@@ -31,7 +31,7 @@ function commentedIfIdle(text: string): string {
 
 /** A section whose being there means something is wholly behind a mark of its own. */
 function commentedOut(text: string): string {
-  return text.replaceAll(/^(?:# or: |# )?(?=[[\w"])/gm, (mark) => (mark === "" ? "# or: " : mark));
+  return text.replaceAll(/^(?:# )?(?=[a-z_]+ = |\[)/gm, "# or: ");
 }
 
 function section(header: string, name: string, docs: readonly OptionDoc[]): string {
