@@ -3,9 +3,17 @@
  * cell for cell, on what is refused and why.
  */
 import { isUtf8 } from "node:buffer";
-import { compileAvro } from "../../src/core/codecs/avro/compile.ts";
-import { DecodeError, type DecodeFault, type RecordDecoder } from "../../src/core/codecs/record-codec.ts";
+import { type AvroSource, compileAvro } from "../../src/core/codecs/avro/compile.ts";
+import { encodeColumns } from "../../src/core/codecs/avro/encode-columns.ts";
+import { avroEncoder } from "../../src/core/codecs/avro/encode-value.ts";
+import {
+  DecodeError,
+  type DecodeFault,
+  type RecordDecoder,
+  type RecordEncoder,
+} from "../../src/core/codecs/record-codec.ts";
 import { builderOf, type ColumnBuilder } from "../../src/core/types/column-builder.ts";
+import type { ColumnType } from "../../src/core/types/table-batch.ts";
 import type { Value } from "../../src/core/types/value.ts";
 import { cellValue, pushValue } from "../../src/core/types/value-cells.ts";
 import { valueJson } from "../../src/core/types/value-json.ts";
@@ -22,30 +30,40 @@ interface World {
   readonly schema: Schema;
   readonly told: string;
   /** Null: the two schemas do not go together. */
-  readonly decoder: RecordDecoder | null;
+  readonly codec: Codec | null;
+}
+
+interface Codec {
+  readonly decoder: RecordDecoder;
   /** Used again and again, as a lane does. */
   readonly columns: readonly ColumnBuilder[];
   readonly wanted: readonly ColumnBuilder[];
+  /** Of the reader's schema. */
+  readonly reader: AvroSource;
+  readonly encoder: RecordEncoder;
+  readonly again: RecordDecoder;
 }
 
+const OPTIONS = { isUtf8: (bytes: Uint8Array) => isUtf8(bytes) };
 let world: World | null = null;
 
 function worldOf(number: number): World {
   const draw = draws(number);
   const schema = randomSchema(draw);
   const text = (s: Schema) => ({ text: JSON.stringify(s), references: [] });
+  const writer = text(schema);
   const evolved = draw(2) === 0;
-  const schemas = evolved
-    ? { writer: text(schema), reader: text(evolve(schema, draw)) }
-    : { writer: text(schema) };
-  const told = JSON.stringify(schemas);
+  const reader = evolved ? text(evolve(schema, draw)) : writer;
+  const told = JSON.stringify({ writer, reader });
   try {
-    const decoder = compileAvro(schemas, { isUtf8: (bytes) => isUtf8(bytes) });
+    const decoder = compileAvro(evolved ? { writer, reader } : { writer }, OPTIONS);
     const builders = () => decoder.fields.map((f) => builderOf(f.type));
-    return { number, schema, told, decoder, columns: builders(), wanted: builders() };
+    const [encoder, again] = [avroEncoder(reader), compileAvro({ writer: reader }, OPTIONS)];
+    const codec = { decoder, columns: builders(), wanted: builders(), reader, encoder, again };
+    return { number, schema, told, codec };
   } catch (e) {
     if (e instanceof DecodeError && e.code === "decode.schema" && evolved)
-      return { number, schema, told, decoder: null, columns: [], wanted: [] };
+      return { number, schema, told, codec: null };
     throw new Error(`${e} of ${told}`);
   }
 }
@@ -53,22 +71,23 @@ function worldOf(number: number): World {
 function run(n: number): boolean {
   const number = Math.floor(n / CASES_PER_SCHEMA);
   if (world?.number !== number) world = worldOf(number);
-  const { schema, told, decoder } = world;
-  if (decoder === null) return true;
+  const { schema, told, codec } = world;
+  if (codec === null) return true;
   const draw = draws(n ^ 0x5bd1e995);
   const payloads = Array.from({ length: 1 + draw(MOST_PAYLOADS) }, () => {
     const bytes = randomPayload(schema, draw);
     return draw(3) === 0 ? damage(bytes, draw) : bytes;
   });
   try {
-    return agree(decoder, world, payloads);
+    return agree(codec, payloads);
   } catch (e) {
     throw new Error(`${e} of ${told} ${payloads.map((p) => Buffer.from(p).toString("hex"))}`);
   }
 }
 
 /** Throws where the two paths differ; whether a payload was refused. */
-function agree(decoder: RecordDecoder, { columns, wanted }: World, payloads: readonly Uint8Array[]): boolean {
+function agree(codec: Codec, payloads: readonly Uint8Array[]): boolean {
+  const { decoder, columns, wanted } = codec;
   const bytes = Uint8Array.from(Buffer.concat(payloads));
   const ends = Int32Array.from(
     payloads,
@@ -79,6 +98,7 @@ function agree(decoder: RecordDecoder, { columns, wanted }: World, payloads: rea
   );
   const starts = Int32Array.from(ends, (end, i) => end - payloads[i]!.length);
   for (const b of [...columns, ...wanted]) b.reset();
+  const values: Value[] = [];
   const faults: DecodeFault[] = [];
   const rows = decoder.decode({ bytes, starts, ends, count: payloads.length }, columns, (f) =>
     faults.push(f),
@@ -88,6 +108,7 @@ function agree(decoder: RecordDecoder, { columns, wanted }: World, payloads: rea
     try {
       const value = decoder.value(bytes, start, ends[row]!);
       for (const [i, b] of wanted.entries()) pushValue(b, fieldOf(decoder, value, i));
+      values.push(value);
     } catch (e) {
       if (!(e instanceof DecodeError)) throw e;
       wantedFaults.push({ row, code: e.code, path: e.path, reason: e.message });
@@ -101,7 +122,46 @@ function agree(decoder: RecordDecoder, { columns, wanted }: World, payloads: rea
     for (let row = 0; row < rows; row++)
       same(`row ${row} of column ${i}`, valueJson(cellValue(a, row)), valueJson(cellValue(c, row)));
   }
+  encodeAgain(codec, rows, values);
   return faults.length > 0;
+}
+
+/** What either encoder writes is read as what it was made from. */
+function encodeAgain(
+  { decoder, encoder, again, reader, columns }: Codec,
+  rows: number,
+  values: readonly Value[],
+): void {
+  for (const value of values) {
+    const bytes = encoder.encode(value);
+    same("a value written again", valueJson(again.value(bytes, 0, bytes.length)), valueJson(value));
+  }
+  // JSON text is no form of a recursive type's columns.
+  if (decoder.fields.some((f) => hasJson(f.type))) return;
+  const finished = columns.map((c) => c.finish());
+  const p = encodeColumns(reader, { fields: decoder.fields, columns: finished, rows });
+  same("rows written again", String(p.count), String(rows));
+  for (const [i, value] of values.entries())
+    same(
+      `row ${i} written again`,
+      valueJson(again.value(p.bytes, p.starts[i]!, p.ends[i]!)),
+      valueJson(value),
+    );
+}
+
+function hasJson(type: ColumnType): boolean {
+  switch (type.id) {
+    case "json":
+      return true;
+    case "list":
+      return hasJson(type.item.type);
+    case "map":
+      return hasJson(type.value.type);
+    case "struct":
+      return type.fields.some((f) => hasJson(f.type));
+    default:
+      return false;
+  }
 }
 
 function fieldOf({ fields }: RecordDecoder, value: Value, i: number): Value {

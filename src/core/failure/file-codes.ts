@@ -46,6 +46,16 @@ export const FILE_CODES = {
   "files.too_many_rejects": spec("runtime", false, "More rows were refused than max_rejects allows."),
   "files.not_json": spec("runtime", false, "A JSON document is no array of objects, or is cut short."),
   "files.not_parquet": spec("runtime", false, "A file is no Parquet file, or it is damaged or cut short."),
+  "files.not_avro": spec(
+    "runtime",
+    false,
+    "A file is no Avro object container file, or it is damaged or cut short.",
+  ),
+  "files.avro_codec": spec(
+    "runtime",
+    false,
+    "An Avro file is compressed with a codec that cannot be read here.",
+  ),
   "files.parquet_feature": spec(
     "runtime",
     false,

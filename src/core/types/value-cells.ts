@@ -13,15 +13,9 @@ import {
 } from "./column-builder.ts";
 import type { ColumnType, TableColumn } from "./table-batch.ts";
 import type { TimeUnit, Value } from "./value.ts";
-import { decimalText, valueJson } from "./value-json.ts";
+import { decimalText, UNITS_PER_SECOND, valueJson } from "./value-json.ts";
 
 const UTF8 = new TextEncoder();
-const PER_SECOND: Readonly<Record<TimeUnit, bigint>> = {
-  s: 1n,
-  ms: 1000n,
-  us: 1_000_000n,
-  ns: 1_000_000_000n,
-};
 const NULL: Value = { kind: "null" };
 
 function misfit(type: ColumnType, value: Value): never {
@@ -103,7 +97,9 @@ function pushInstant(view: DataView, type: ColumnType, value: Value): void {
 
 /** Into a finer unit only. */
 function inUnit(value: bigint, from: TimeUnit, to: TimeUnit, refuse: () => never): bigint {
-  return PER_SECOND[to] < PER_SECOND[from] ? refuse() : value * (PER_SECOND[to] / PER_SECOND[from]);
+  return UNITS_PER_SECOND[to] < UNITS_PER_SECOND[from]
+    ? refuse()
+    : value * (UNITS_PER_SECOND[to] / UNITS_PER_SECOND[from]);
 }
 
 function pushStruct(b: StructBuilder, value: Value): void {

@@ -4,7 +4,7 @@
  */
 import type { TimeUnit, Value } from "./value.ts";
 
-const UNITS_PER_SECOND: Readonly<Record<TimeUnit, bigint>> = {
+export const UNITS_PER_SECOND: Readonly<Record<TimeUnit, bigint>> = {
   s: 1n,
   ms: 1000n,
   us: 1_000_000n,
@@ -71,7 +71,7 @@ export function decimalText(unscaled: bigint, scale: number): string {
   return `${sign}${digits.slice(0, -scale)}.${digits.slice(-scale)}`;
 }
 
-function uuidText(bytes: Uint8Array): string {
+export function uuidText(bytes: Uint8Array): string {
   return bytes.toHex().replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
 

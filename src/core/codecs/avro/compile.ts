@@ -17,12 +17,12 @@ import { resolve } from "./resolve.ts";
 import { type Runtime, runtimeOf } from "./runtime.ts";
 import { ValueReader } from "./value-reader.ts";
 
-type Source = Pick<SchemaText, "text" | "references">;
+export type AvroSource = Pick<SchemaText, "text" | "references">;
 
 export interface AvroSchemas {
-  readonly writer: Source;
+  readonly writer: AvroSource;
   /** Whose columns and Values come out; default: the writer's. */
-  readonly reader?: Source;
+  readonly reader?: AvroSource;
 }
 
 export interface AvroOptions {
