@@ -17,6 +17,7 @@ import type { ColumnType } from "../../src/core/types/table-batch.ts";
 import type { Value } from "../../src/core/types/value.ts";
 import { cellValue, pushValue } from "../../src/core/types/value-cells.ts";
 import { valueJson } from "../../src/core/types/value-json.ts";
+import { together } from "../../test/core/codecs/avro/decode.ts";
 import { evolve, randomPayload, randomSchema, type Schema } from "../../test/core/codecs/avro/random-avro.ts";
 import { damage, draws } from "./draws.ts";
 import type { FuzzTarget } from "./target.ts";
@@ -88,21 +89,12 @@ function run(n: number): boolean {
 /** Throws where the two paths differ; whether a payload was refused. */
 function agree(codec: Codec, payloads: readonly Uint8Array[]): boolean {
   const { decoder, columns, wanted } = codec;
-  const bytes = Uint8Array.from(Buffer.concat(payloads));
-  const ends = Int32Array.from(
-    payloads,
-    (
-      (at) => (p: Uint8Array) =>
-        (at += p.length)
-    )(0),
-  );
-  const starts = Int32Array.from(ends, (end, i) => end - payloads[i]!.length);
+  const given = together(payloads);
+  const { bytes, starts, ends } = given;
   for (const b of [...columns, ...wanted]) b.reset();
   const values: Value[] = [];
   const faults: DecodeFault[] = [];
-  const rows = decoder.decode({ bytes, starts, ends, count: payloads.length }, columns, (f) =>
-    faults.push(f),
-  );
+  const rows = decoder.decode(given, columns, (f) => faults.push(f));
   const wantedFaults: DecodeFault[] = [];
   for (const [row, start] of starts.entries()) {
     try {

@@ -14,7 +14,8 @@ import { buildersOf, type Layout, layoutOf } from "./layout.ts";
 import { parseSchema } from "./parse-schema.ts";
 import type { Plan } from "./plan.ts";
 import { resolve } from "./resolve.ts";
-import { type Runtime, runtimeOf } from "./runtime.ts";
+import { MOST_EMPTY, type Runtime, runtimeOf } from "./runtime.ts";
+import { leastBytes } from "./schema.ts";
 import { ValueReader } from "./value-reader.ts";
 
 export type AvroSource = Pick<SchemaText, "text" | "references">;
@@ -36,13 +37,13 @@ export interface AvroOptions {
  * Throws a DecodeError: decode.schema where a text is no schema, the two do not go together or there would be too many
  * columns, decode.reserved for a field under the reserved prefix.
  */
-export function compileAvro({ writer, reader }: AvroSchemas, options: AvroOptions): RecordDecoder {
+export function compileAvro({ writer, reader }: AvroSchemas, options: AvroOptions): AvroDecoder {
   try {
     const from = parseSchema(writer);
     const to = reader === undefined ? from : parseSchema(reader);
     const layout = layoutOf(to);
     refuseReserved(layout, options.reserved ?? "");
-    return new AvroDecoder(resolve(from, to), layout, options);
+    return new Decoder(resolve(from, to), leastBytes(from), layout, options);
   } catch (e) {
     // Types that name each other in a long row.
     if (e instanceof RangeError) throw new DecodeError("decode.schema", "", "the schema nests too deeply");
@@ -57,24 +58,53 @@ function refuseReserved({ fields }: Layout, prefix: string): void {
     throw new DecodeError("decode.reserved", field.name, `names that begin with ${prefix} are reserved`);
 }
 
-/** The columns of a call, and how many rows they have. */
+/** The columns of a call, how many rows they have, and where the first value begins if it is not said of each. */
 interface Target {
   readonly slots: readonly ColumnBuilder[];
   rows: number;
+  at: number;
+  readonly end: number;
+}
+
+/** Values to decode: each in its own bytes, or (`starts` null) one behind the other in bytes[from, to). */
+interface Feed {
+  readonly bytes: Uint8Array;
+  readonly starts: Int32Array | null;
+  readonly ends: Int32Array | null;
+  readonly count: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface AvroDecoder extends RecordDecoder {
+  /**
+   * `count` values one behind the other, as blocks of object container files have them. Behind one that is refused no
+   * other can be found, so all of them are refused. Throws files.not_avro if they do not fill bytes[from, to).
+   */
+  block(
+    bytes: Uint8Array,
+    from: number,
+    to: number,
+    count: number,
+    columns: readonly ColumnBuilder[],
+    fault: (f: DecodeFault) => void,
+  ): number;
 }
 
 type Decode = (
   target: Target,
   bytes: Uint8Array,
-  starts: Int32Array,
-  ends: Int32Array,
+  starts: Int32Array | null,
+  ends: Int32Array | null,
   first: number,
   count: number,
   careful: boolean,
 ) => number;
 
-class AvroDecoder implements RecordDecoder {
+class Decoder implements AvroDecoder {
   readonly #plan: Plan;
+  /** Bytes that a value takes at least. */
+  readonly #least: number;
   readonly #layout: Layout;
   readonly #options: AvroOptions;
   readonly #reader = new ValueReader();
@@ -83,8 +113,9 @@ class AvroDecoder implements RecordDecoder {
   #target: { readonly columns: readonly ColumnBuilder[]; readonly slots: readonly ColumnBuilder[] } | null =
     null;
 
-  constructor(plan: Plan, layout: Layout, options: AvroOptions) {
+  constructor(plan: Plan, least: number, layout: Layout, options: AvroOptions) {
     this.#plan = plan;
+    this.#least = least;
     this.#layout = layout;
     this.#options = options;
   }
@@ -93,19 +124,44 @@ class AvroDecoder implements RecordDecoder {
     return this.#layout.fields;
   }
 
-  decode(payloads: Payloads, columns: readonly ColumnBuilder[], fault: (f: DecodeFault) => void): number {
+  decode(
+    { bytes, starts, ends, count }: Payloads,
+    columns: readonly ColumnBuilder[],
+    fault: (f: DecodeFault) => void,
+  ): number {
+    return this.#all({ bytes, starts, ends, count, from: 0, to: 0 }, columns, fault);
+  }
+
+  block(
+    bytes: Uint8Array,
+    from: number,
+    to: number,
+    count: number,
+    columns: readonly ColumnBuilder[],
+    fault: (f: DecodeFault) => void,
+  ): number {
+    const most = this.#least === 0 ? MOST_EMPTY : Math.floor((to - from) / this.#least);
+    if (count > most)
+      throw new Failure(
+        "files.not_avro",
+        `a block of ${to - from} bytes says that it holds ${count} records`,
+      );
+    return this.#all({ bytes, starts: null, ends: null, count, from, to }, columns, fault);
+  }
+
+  #all(feed: Feed, columns: readonly ColumnBuilder[], fault: (f: DecodeFault) => void): number {
     if (this.#target?.columns !== columns)
       this.#target = { columns, slots: buildersOf(this.#layout, columns) };
     const { slots } = this.#target;
     const before = slots.map((b) => b.rows);
     const marks = columns.map((c) => c.mark());
     let faults: DecodeFault[] = [];
-    let rows = this.#run(payloads, slots, false, faults);
+    let rows = this.#run(feed, slots, false, faults);
     if (!this.#isText(slots, before)) {
       // Some text is no UTF-8: all over again, looking at every single one.
       for (const [i, c] of columns.entries()) c.truncate(marks[i]!);
       faults = [];
-      rows = this.#run(payloads, slots, true, faults);
+      rows = this.#run(feed, slots, true, faults);
     }
     for (const f of faults) fault(f);
     return rows;
@@ -117,16 +173,25 @@ class AvroDecoder implements RecordDecoder {
   }
 
   /** Appends what can be read; gives the number of rows. */
-  #run(p: Payloads, slots: readonly ColumnBuilder[], careful: boolean, faults: DecodeFault[]): number {
+  #run(f: Feed, slots: readonly ColumnBuilder[], careful: boolean, faults: DecodeFault[]): number {
     this.#decode ??= this.#generate();
     const { roots } = this.#layout;
-    for (const r of roots) slots[r.id]!.reserve(p.count);
+    for (const r of roots) slots[r.id]!.reserve(f.count);
     const first = roots.length === 0 ? 0 : slots[0]!.rows;
-    const target: Target = { slots, rows: first };
-    for (let n = 0; n < p.count; n++) {
-      n = this.#decode(target, p.bytes, p.starts, p.ends, n, p.count, careful);
-      if (n < p.count) faults.push(this.#explain(p, n));
+    const target: Target = { slots, rows: first, at: f.from, end: f.to };
+    for (let n = 0; n < f.count; n++) {
+      n = this.#decode(target, f.bytes, f.starts, f.ends, n, f.count, careful);
+      if (n === f.count) break;
+      if (f.starts !== null && f.ends !== null)
+        faults.push(this.#explain(f.bytes, f.starts[n]!, f.ends[n]!, n, true));
+      else {
+        const why = this.#explain(f.bytes, target.at, f.to, n, false);
+        for (let row = n; row < f.count; row++) faults.push({ ...why, row });
+        return target.rows - first;
+      }
     }
+    if (f.starts === null && target.at !== f.to)
+      throw new Failure("files.not_avro", `${f.to - target.at} bytes follow the records of a block`);
     return target.rows - first;
   }
 
@@ -179,9 +244,11 @@ class AvroDecoder implements RecordDecoder {
     return true;
   }
 
-  #explain({ bytes, starts, ends }: Payloads, row: number): DecodeFault {
+  #explain(bytes: Uint8Array, from: number, to: number, row: number, whole: boolean): DecodeFault {
     try {
-      this.value(bytes, starts[row]!, ends[row]!);
+      this.#reader.begin(bytes, from, to);
+      if (whole) this.#reader.all(this.#plan);
+      else this.#reader.read(this.#plan, 0);
     } catch (e) {
       if (!(e instanceof DecodeError)) throw e;
       return { row, code: e.code, path: e.path, reason: e.message };

@@ -3,6 +3,7 @@
  * local variables, there is no call for what is common, and no object for a record. Names in the text:
  *
  *   bytes src p end   the payloads, a view of them, position, end of the payload
+ *   from              where the value begins; without `starts` one follows the other
  *   t                 row of the table; r7: row of the items of list 7, c7: how many there is room for
  *   i7 u7             words or bytes of slot 7; d7 w7 o7: bytes, a view of them, offsets; v7 z7: validity, its nulls
  *   x l h             the number just read: small, or as two words
@@ -67,19 +68,21 @@ export class Generator {
     const text = `"use strict";
 return function decode(B, bytes, starts, ends, first, count, careful) {
 const src = R.view(bytes), limit = bytes.length, W = R.words, long = R.long;
-let n = first, p = 0, end = 0, t = B.rows, x = 0, l = 0, h = 0, acc = 0, empty = 0;
+let n = first, p = B.at, from = p, end = B.end, t = B.rows, x = 0, l = 0, h = 0, acc = 0, empty = 0;
 ${slots.map((s) => load(s)).join("\n")}
 ${lists.map((s) => `let r${s.id} = B.slots[${s.id}].child.rows, c${s.id} = r${s.id};`).join("\n")}
 run: for (; n < count; n++, t++) {
-p = starts[n]; end = ends[n]; empty = 0;
+if (starts !== null) { p = starts[n]; end = ends[n]; }
+from = p; empty = 0;
 ${body}
-if (p !== end) break run;
+if (starts !== null && p !== end) break run;
+from = p;
 }
 if (n < count) {
 ${rollBack(slots).join("\n")}
 }
 ${slots.map((s) => `B.slots[${s.id}].rows = ${rowsOf(s)}; ${s.canBeNull ? `B.slots[${s.id}].validity.nulls = z${s.id};` : ""}`).join("\n")}
-B.rows = t;
+B.rows = t; B.at = from;
 R.seen |= acc;
 return n;
 };`;
