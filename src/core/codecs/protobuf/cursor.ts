@@ -51,9 +51,9 @@ export class Cursor {
       if (i === most) this.path.refuse("decode.syntax", `${what} is a varint of more than ${most} bytes`);
       if (this.done) this.path.refuse("decode.truncated", `the payload ends within the varint of ${what}`);
       const x = this.bytes[this.pos++]!;
-      if (i === 9 && x > 1) this.path.refuse("decode.syntax", `${what} is a varint of more than 64 bits`);
       value |= BigInt(x & 0x7f) << BigInt(7 * i);
-      if (x < 0x80) return value;
+      // What the tenth byte has beyond 64 bits is dropped, as Google's readers do.
+      if (x < 0x80) return BigInt.asUintN(64, value);
     }
   }
 

@@ -51,8 +51,8 @@ export function varint64(b: Uint8Array, p: number): number {
           hi |= (x & 0x7f) << 24;
           if (x >= 0x80) {
             x = b[p++]!;
-            // The tenth byte has one bit to give. A longer varint is no varint.
-            if (x > 1) throw ODD;
+            // The tenth byte has one bit to give; what else is in it is dropped, as Google's readers do. An eleventh is none.
+            if (x >= 0x80) throw ODD;
             hi |= x << 31;
           }
         }
