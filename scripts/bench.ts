@@ -12,6 +12,7 @@ import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { csvToParquet, ndjsonToParquet } from "../bench/batch-files.ts";
 import { decodeJson } from "../bench/decode-json.ts";
+import { decodeProtobuf } from "../bench/decode-protobuf.ts";
 import type { Bench, BenchOptions, Figure } from "../bench/figure.ts";
 import { group } from "../bench/group.ts";
 import { kafkaParquet, memory } from "../bench/kafka-parquet.ts";
@@ -24,6 +25,7 @@ import { startup } from "../bench/startup.ts";
 
 const BENCHES: Readonly<Record<string, Bench>> = {
   "decode-records": decodeRecords,
+  "decode-protobuf": decodeProtobuf,
   "parquet-write": parquetWrite,
   "lane-host": laneHost,
   startup,
