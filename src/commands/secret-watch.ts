@@ -41,7 +41,9 @@ export function watchSecrets(inner: Observer, clock: Clock, reread: () => Promis
     });
   };
   const noticed = (event: TwgEvent) => {
-    if (event.e !== "source.troubled" || !HEALED.has(event.failure.code)) return;
+    if (event.e !== "source.troubled" && event.e !== "sink.troubled" && event.e !== "coverage.troubled")
+      return;
+    if (!HEALED.has(event.failure.code)) return;
     if (clock.monotonic() - last >= SHORTEST_PAUSE_MS) run();
   };
   return {

@@ -42,6 +42,16 @@ test("a refused login and a refused certificate, at most every ten seconds", asy
   expect(told.length).toBe(3);
 });
 
+test("so does a sink's login, of a lane or of its coverage", async () => {
+  const { clock, reads, watch, end } = world();
+  const failure = toWire(new Failure("kafka.auth_failed", "x"));
+  watch.observer.emit({ e: "sink.troubled", sink: "raw", failure });
+  await end();
+  clock.advance(10_000);
+  watch.observer.emit({ e: "coverage.troubled", failure });
+  expect(reads.length).toBe(2);
+});
+
 test("an outage is no reason", () => {
   const { reads, watch } = world();
   watch.observer.emit(troubled("net.refused"));

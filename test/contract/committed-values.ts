@@ -1,4 +1,7 @@
-/** Values of the records that a reader of committed records finds in a topic up to its end, sorted. */
+/**
+ * Values of the records that a reader of committed records finds in a topic up to its end, sorted. A commit that was
+ * answered is carried out by the brokers a moment later: the end is waited for.
+ */
 import { CONTROL, type KafkaClient } from "../../src/adapters/kafka/client.ts";
 import { scanBatches } from "../../src/adapters/kafka/source-scan.ts";
 import { createFrameDecoder } from "../../src/adapters/kafka/wire/records/frame-decoder.ts";
@@ -34,7 +37,10 @@ export async function committedValues(
       const answer = (await client.ask(link, "Fetch", body, signal, FETCH_BY_NAME)).responses[0]
         ?.partitions[0];
       const records = answer?.records ?? null;
-      if (answer === undefined || records === null || records.length === 0) break;
+      if (answer === undefined || records === null || records.length === 0) {
+        if (answer === undefined || at >= answer.highWatermark) break;
+        continue;
+      }
       const { end, next } = scanBatches(records);
       const aborted = answer.abortedTransactions ?? [];
       const frame = { stream: 0, attempt: 0, from: at, next, start: 0, end, aborted, committedOnly: true };

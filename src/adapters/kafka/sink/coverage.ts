@@ -92,6 +92,8 @@ export interface KafkaCoverageParts extends ProducerParts {
 /** Longest that leaving may take. */
 const LEAVE_MS = 3_000;
 const REQUEST_MS = 30_000;
+/** Longest that a sign of life waits for transactions of others. */
+const BEAT_MS = 1_000;
 const MOVED_TRIES = 20;
 
 /** Somebody else claimed one of the streams in the middle of our claim. */
@@ -197,8 +199,8 @@ export class KafkaCoverage implements StreamCoverage {
     const { key, instance } = this.#o;
     const { signal } = this.#life;
     await this.#states.read(signal);
+    // What was committed a moment ago may not be there yet: then it is found under the lock, and all of this is done again.
     const seen = decodeState(key, this.#states.entries);
-    requireOwner(seen.coverage, instance);
     const writers = await this.#identities.takeOver(streams, lanes, seen, signal);
     await this.#ranges.readToEnd(signal);
     const landed = decodeRanges(key, this.#ranges.entries);
@@ -292,8 +294,9 @@ export class KafkaCoverage implements StreamCoverage {
       if (this.#fenced !== null) throw this.#fenced;
       const { signal } = this.#life;
       try {
-        await this.#states.read(signal);
-        requireOwner(decodeState(this.#o.key, this.#states.entries).coverage, this.#o.instance);
+        // A change that hangs is not waited for: the next claim or the next beat sees what came of it.
+        if (await this.#states.readToEndWithin(BEAT_MS, signal))
+          requireOwner(decodeState(this.#o.key, this.#states.entries).coverage, this.#o.instance);
       } catch (e) {
         throw this.#noted(e);
       }

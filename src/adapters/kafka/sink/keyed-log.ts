@@ -61,22 +61,28 @@ export class KeyedLog {
    * transactions that are open below it. Rejects with kafka.timeout if they stay open.
    */
   async readToEnd(signal: AbortSignal): Promise<void> {
+    const { stableMs } = this.#p;
+    if (await this.readToEndWithin(stableMs, signal)) return;
+    throw new Failure("kafka.timeout", `a transaction was open for ${stableMs} ms`, {
+      at: this.place,
+      hint: "The brokers end it when its time-out is over",
+    });
+  }
+
+  /** The same; false: transactions stayed open for so long, and what is behind them was not read. */
+  async readToEndWithin(ms: number, signal: AbortSignal): Promise<boolean> {
     await this.#begin(signal);
     const end = await this.#offset("latest", signal);
-    const { clock, stableMs } = this.#p;
-    const until = clock.monotonic() + stableMs;
+    const { clock } = this.#p;
+    const until = clock.monotonic() + ms;
     while (this.#at < end) {
       if (await this.#fetch(signal)) continue;
       if (this.#at >= end) break;
-      if (clock.monotonic() >= until) {
-        throw new Failure("kafka.timeout", `a transaction was open for ${stableMs} ms`, {
-          at: this.place,
-          hint: "The brokers end it when its time-out is over",
-        });
-      }
+      if (clock.monotonic() >= until) return false;
       await sleep(clock, STABLE_PAUSE_MS, signal);
     }
     this.#readAt = clock.now();
+    return true;
   }
 
   get place(): string {

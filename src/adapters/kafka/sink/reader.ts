@@ -29,7 +29,7 @@ export async function readCoverageTopic(
   const logs = [STATE_PARTITION, RANGE_PARTITION].map(
     (partition) => new KeyedLog(topic, partition, { ...parts, stableMs: STABLE_MS }),
   );
-  for (const log of logs) await log.read(client.life);
+  for (const log of logs) await log.readToEndWithin(STABLE_MS, client.life);
   const [states, ranges] = logs;
   const { coverage } = decodeState(key, states?.entries ?? new Map());
   const landed = decodeRanges(key, ranges?.entries ?? new Map());

@@ -56,6 +56,8 @@ export interface SetRecords {
 const MAX_RECORD_BYTES = 512 * 1024 * 1024;
 const BUFFER_BYTES = 8 * 1024 * 1024;
 const LINGER_MS = 20;
+/** An outage is seen as one after so long, and the records are read again after it. */
+const PATIENCE_MS = 60_000;
 /** So that what does not pass by itself is not tried in a circle at full speed. */
 const REFUSAL_PAUSE_MS = 1_000;
 
@@ -81,6 +83,8 @@ export class TransactionSet {
   /** Of the stream's current generation, by this lane. */
   readonly #landed = new Map<StreamKey, Held>();
   #refusal: SetRefusal | null = null;
+  /** Whether claiming anew at once may well come to the same. */
+  #pause = false;
   /** Why, where people have to look at it: told once. */
   #trouble: Failure | null = null;
 
@@ -140,10 +144,10 @@ export class TransactionSet {
   async seal(spans: readonly Span[], authorities: readonly Authority[]): Promise<SetFiles | SetRefusal> {
     if (this.#refusal === null) await this.#orRefuse(() => this.#commit(spans, authorities));
     this.#tellOnce();
-    const [refusal, rows, bytes] = [this.#refusal, this.#rows, this.#size];
+    const [refusal, pause, rows, bytes] = [this.#refusal, this.#pause, this.#rows, this.#size];
     this.#clear();
     if (refusal === null) return { targets: [], covered: true, rows, bytes };
-    if (refusal.refused !== "fenced") await sleep(this.#p.clock, REFUSAL_PAUSE_MS);
+    if (pause) await sleep(this.#p.clock, REFUSAL_PAUSE_MS);
     return refusal;
   }
 
@@ -162,6 +166,7 @@ export class TransactionSet {
     this.#rows = 0;
     this.#size = 0;
     this.#refusal = null;
+    this.#pause = false;
     this.#trouble = null;
   }
 
@@ -182,10 +187,12 @@ export class TransactionSet {
       this.#drop();
       this.#queue = [];
       this.#queued = 0;
-      if (!(e instanceof Refused) && !isOutage(failure)) throw failure;
+      const passes = e instanceof Refused || FENCED.has(failure.code) || isOutage(failure);
+      if (!passes) throw failure;
       const fenced = e instanceof Refused ? e.reason : FENCED.has(failure.code) ? "fenced" : "gone";
       this.#refusal = { refused: fenced, detail: failure.message };
       this.#trouble = fenced === "gone" ? failure : null;
+      this.#pause = !(e instanceof Refused) && failure.code !== "kafka.producer_fenced";
     }
   }
 
@@ -226,7 +233,7 @@ export class TransactionSet {
       {
         transactionalId: writer.id,
         transactionTimeoutMs,
-        deliveryTimeoutMs: transactionTimeoutMs,
+        deliveryTimeoutMs: Math.min(transactionTimeoutMs, PATIENCE_MS),
         batchBytes,
         bufferBytes: BUFFER_BYTES,
         maxRecordBytes: MAX_RECORD_BYTES,
@@ -339,6 +346,7 @@ class Refused extends Error {
   }
 }
 
+/** In the second protocol brokers tell an old epoch from a transaction that can only be aborted by nothing. */
 const FENCED: ReadonlySet<string> = new Set(["kafka.producer_fenced", "kafka.transaction_failed"]);
 
 function sameIdentity(a: WriterIdentity, b: WriterIdentity): boolean {

@@ -1,0 +1,74 @@
+/**
+ * Goal: the contract of the Kafka sink over real brokers, of both transaction protocols: what the test cluster is held to,
+ * they do. Method: the contract's processes with real clients, one topic each test.
+ */
+import { libduckdbPath } from "../../src/adapters/duckdb/embedded.ts";
+import { loadNative } from "../../src/adapters/duckdb/native.ts";
+import { createTopics } from "../../src/adapters/kafka/admin.ts";
+import { KafkaClient } from "../../src/adapters/kafka/client.ts";
+import { createNet } from "../../src/adapters/net/net.ts";
+import { systemChance } from "../../src/adapters/system/chance.ts";
+import { systemClock } from "../../src/adapters/system/clock.ts";
+import { systemSaslCrypto } from "../../src/adapters/system/sasl-crypto.ts";
+import { committedValues } from "../contract/committed-values.ts";
+import { kafkaSinkContract, type SinkBench } from "../contract/kafka-sink-contract.ts";
+import { demandBrokers } from "../e2e/demand-brokers.ts";
+import { CLUSTERS, fresh, type Served } from "../e2e/real-kafka.ts";
+import { until } from "../e2e/until.ts";
+
+demandBrokers("the Kafka sink");
+
+const parts = {
+  net: createNet(systemClock),
+  clock: systemClock,
+  chance: systemChance,
+  crypto: systemSaslCrypto,
+  codecs: loadNative(libduckdbPath()),
+};
+const PARTITIONS = 4;
+
+async function benchOf(served: Served): Promise<SinkBench> {
+  const pipeline = fresh("contract");
+  const target = `copy.${pipeline}`;
+  const settings = {
+    bootstrap: served.plain.map((b) => {
+      const [host = "", port = "0"] = b.split(":");
+      return { host, port: Number(port) };
+    }),
+    clientId: "twg-test",
+    version: "0",
+    tls: null,
+    sasl: null,
+    dialTimeoutMs: 5_000,
+    requestTimeoutMs: 20_000,
+    maxResponseBytes: 1 << 24,
+    connectTimeoutMs: 20_000,
+  };
+  const clients: KafkaClient[] = [];
+  const client = () => {
+    const made = new KafkaClient(settings, parts);
+    clients.push(made);
+    return made;
+  };
+  const admin = client();
+  const { signal } = new AbortController();
+  await createTopics(admin, [{ name: target, partitions: PARTITIONS, replicas: 1 }], signal);
+  await until("the topic", async () => {
+    await admin.refresh([target], signal);
+    return (admin.metadata.topics.get(target)?.partitions.size ?? 0) === PARTITIONS;
+  });
+  return {
+    settings,
+    pipeline,
+    target,
+    client,
+    parts: () => parts,
+    run: (work) => work,
+    values: () => committedValues(client(), target, PARTITIONS, parts.codecs),
+    close: async () => {
+      for (const c of clients) c.close();
+    },
+  };
+}
+
+for (const served of CLUSTERS) kafkaSinkContract(`Kafka ${served.version}`, () => benchOf(served));
