@@ -68,6 +68,12 @@ const LONG_RUNS: readonly LongRun[] = [
   },
   {
     script: "torture",
+    args: ["--sink", "kafka", "--kills", "3", "--records", "6000", "--seed", "3", "--json"],
+    zero: ["lost", "doubled", "orphans", "differences"],
+    served: true,
+  },
+  {
+    script: "torture",
     args: ["--scenario", "groups", "--members", "3", "--minutes", "0.2", "--seed", "1", "--json"],
     zero: ["lost", "doubled", "orphans", "stuck", "intruders", "died", "differences"],
     served: true,

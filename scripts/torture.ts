@@ -14,7 +14,7 @@
  * with-servers.sh --postgres, or one that is started for the run).
  * With s3 it is a server of with-servers.sh --s3 (`--store versitygw` or `seaweedfs`), and with `--proxy 0.05` every
  * twentieth request meets what networks, load balancers and overloaded stores do.
- * With kafka records go into another topic of the same real cluster (--bootstrap is needed), and librdkafka counts what readers
+ * With kafka records go into another topic of the same real cluster, and librdkafka counts what readers
  * of committed records find there.
  * With batch there is no broker: files of several kinds are landed by `twg batch`, and refused rows are compared as well;
  * `--destination postgres` lands them in tables, and kills sessions too.
@@ -30,6 +30,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { MAIN } from "../test/e2e/real-kafka.ts";
 import { SeededChance } from "../test/sim/chance.ts";
 import { tortureBatch } from "./torture/batch.ts";
 import { type BatchPlace, databasePlace, folderPlace } from "./torture/batch-places.ts";
@@ -66,6 +67,9 @@ const { values: flags } = parseArgs({
     json: { type: "boolean", default: false },
   },
 });
+
+// Records go into real brokers, whichever are there, and come from the same.
+if (flags.sink === "kafka" && MAIN !== null) flags.bootstrap ??= MAIN.version;
 
 const chance = new SeededChance(Number(flags.seed));
 const folder = mkdtempSync(join(tmpdir(), "twg-torture-"));

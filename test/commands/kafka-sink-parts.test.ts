@@ -16,6 +16,7 @@ const CONTEXT: SinkContext = {
   laneLife: (lane) => `i.0-l${lane}`,
   observer: { emit: () => {} },
   hook: null,
+  secondary: null,
 };
 
 const text = (sink: string, source = 'type = "kafka"\nbootstrap = ["a:9092"]\ntopics = ["t"]') => `[pipeline]

@@ -1,7 +1,7 @@
 /**
  * Goal: topics of a real broker land in other topics exactly once and as they are, and a pipeline into Kafka starts, stops,
  * is taken over, is killed at every point and is refused as any other. Method: librdkafka reads source and copy, committed
- * records only, and compares them record for record. TWG_E2E_RECORDS sets the size (default 20,000).
+ * records only, and compares them record for record. TWG_E2E_RECORDS sets the size (default 6,000).
  */
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -14,7 +14,7 @@ import { admin, createTopic, fresh, MAIN, python_, type Served } from "./real-ka
 import { catchUp, command, type Pipeline, stream, workFolder } from "./twg.ts";
 import { until } from "./until.ts";
 
-const RECORDS = Number(process.env.TWG_E2E_RECORDS ?? "20000");
+const RECORDS = Number(process.env.TWG_E2E_RECORDS ?? "6000");
 const PARTITIONS = 6;
 const LIMIT = 120_000 + RECORDS;
 
