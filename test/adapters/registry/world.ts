@@ -7,6 +7,22 @@ import { RegistryServer, type RegistryServerOptions } from "../../brokers/regist
 
 const STEP_MS = 20;
 
+/** Small and without patience. */
+export const SETTINGS: RegistrySettings = {
+  urls: [],
+  login: { by: "nothing" },
+  headers: {},
+  tls: null,
+  timeoutMs: 10_000,
+  attempts: 3,
+  maxSchemaBytes: 1 << 20,
+  cacheBytes: 4 << 20,
+  refreshMs: 60_000,
+  missingGraceMs: 0,
+  missingTtlMs: 30_000,
+  section: "decode.registry",
+};
+
 export class RegistryWorld {
   readonly clock = new ManualClock();
   readonly #closing: (() => Promise<void> | void)[] = [];
@@ -20,18 +36,8 @@ export class RegistryWorld {
   client(urls: string | readonly string[], more: Partial<RegistrySettings> = {}): RegistryClient {
     const client = new RegistryClient(
       {
+        ...SETTINGS,
         urls: typeof urls === "string" ? [urls] : urls,
-        login: { by: "nothing" },
-        headers: {},
-        tls: null,
-        timeoutMs: 10_000,
-        attempts: 3,
-        maxSchemaBytes: 1 << 20,
-        cacheBytes: 4 << 20,
-        refreshMs: 60_000,
-        missingGraceMs: 0,
-        missingTtlMs: 30_000,
-        section: "decode.registry",
         ...more,
       },
       { clock: this.clock, chance: { next: () => 0.5, bytes: (n) => new Uint8Array(n) } },
