@@ -4,7 +4,9 @@ import { catalogue } from "../adapters/catalogue.ts";
 import { type EffectiveTable, effective } from "../core/config/effective.ts";
 import { tomlKey } from "../core/config/render.ts";
 import { type Cli, outJson } from "./cli.ts";
-import { loadConfig } from "./config-file.ts";
+import { loadConfig, type PipelineConfig } from "./config-file.ts";
+
+import type { ExplainedTable } from "./explain-decode.ts";
 import { type Plan, planOf } from "./plan.ts";
 import { printable, styled } from "./style.ts";
 
@@ -15,13 +17,43 @@ export async function runConfigExplain(
   const config = await loadConfig(options.config);
   const tables = effective(config, catalogue());
   const plan = planOf(config, availableParallelism());
+  const decoded = await tablesOf(config);
   if (options.json) {
     const all = tables
       .flatMap((t) => t.options)
       .map(({ path, value, from, unit }) => ({ path, value, from, unit }));
-    outJson(cli, { file: options.config, options: all, plan: Object.fromEntries(plan) });
-  } else cli.out(`${explainText(options.config, tables, cli.outColour)}\n${planText(plan, cli.outColour)}`);
+    outJson(cli, {
+      file: options.config,
+      options: all,
+      plan: Object.fromEntries(plan),
+      decode: decoded.tables,
+    });
+  } else
+    cli.out(
+      `${explainText(options.config, tables, cli.outColour)}\n${planText(plan, cli.outColour)}${decoded.text(cli.outColour)}`,
+    );
   return 0;
+}
+
+/** Codecs are loaded where there is something to decode. */
+async function tablesOf(config: PipelineConfig): Promise<{
+  readonly tables: readonly ExplainedTable[];
+  readonly text: (colour: boolean) => string;
+}> {
+  if (config.decode === null) return { tables: [], text: () => "" };
+  const { decodeText, explainDecode } = await import("./explain-decode.ts");
+  const tables = await explainDecode(config.decode, topicsOf(config), prefixOf(config));
+  return { tables, text: (colour) => decodeText(tables, colour) };
+}
+
+/** Of a pattern the topics that [decode] names, and any other. */
+function topicsOf({ source, decode }: PipelineConfig): readonly string[] {
+  return source.topics ?? [...(decode?.topic ?? []).map((t) => t.name), "any other topic"];
+}
+
+/** All sinks have the same one. */
+function prefixOf({ sink }: PipelineConfig): string {
+  return sink.metadata_prefix;
 }
 
 function explainText(file: string, tables: readonly EffectiveTable[], colour: boolean): string {

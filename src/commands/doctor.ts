@@ -5,11 +5,15 @@ import { kafkaCheckup } from "../adapters/kafka/doctor.ts";
 import { kafkaSettings } from "../adapters/kafka/settings.ts";
 import { createNet } from "../adapters/net/net.ts";
 import { rootOf } from "../adapters/parquet/template.ts";
+import { registryCheckup } from "../adapters/registry/doctor.ts";
+import { subjectOfPlan } from "../adapters/registry/schema-sources.ts";
+import { registrySettings } from "../adapters/registry/settings.ts";
 import { systemChance } from "../adapters/system/chance.ts";
 import { systemClock } from "../adapters/system/clock.ts";
 import { hostCheckup } from "../adapters/system/doctor.ts";
 import { systemSaslCrypto } from "../adapters/system/sasl-crypto.ts";
 import { isBucketUrl } from "../core/config/bucket-url.ts";
+import { type DecodeSection, payloadPlan } from "../core/config/decode-options.ts";
 import type { RefStatus } from "../core/config/resolve.ts";
 import { defaultLanes } from "../core/config/sections.ts";
 import { type Checkup, type Finding, failed, ok, skipped, type Verdict } from "../core/ports/doctor.ts";
@@ -96,7 +100,19 @@ function remote(config: ResolvedConfig, environment: Cli["environment"]): Checku
   const sinks = config.sinks.map((sink) =>
     sinkCheckup(config, sink, `doctor-${randomBytes(8).toString("hex")}`),
   );
-  return [source, ...sinks.filter((s) => s !== null)];
+  return [source, ...registryOf(config), ...sinks.filter((s) => s !== null)];
+}
+
+/** With the subjects of the topics that are known by name; those that files have the schemas of need none. */
+function registryOf({ decode, source }: ResolvedConfig): Checkup[] {
+  if (decode?.registry === undefined) return [];
+  const subjects = (source.topics ?? []).flatMap((topic) => {
+    const plan = payloadPlan(decode as DecodeSection, topic, "value");
+    if (plan === null || plan.schemaFile !== null) return [];
+    return [subjectOfPlan(decode.subject_strategy, plan, topic, "value")];
+  });
+  const settings = registrySettings(decode.registry, "decode.registry");
+  return [registryCheckup(settings, [...new Set(subjects)], { clock: systemClock, chance: systemChance })];
 }
 
 /** The worst. */

@@ -1,0 +1,109 @@
+/** The tables that `[decode]` makes of topics, for `config explain`: as far as files tell, since it asks no server. */
+import { SchemaSources, subjectOfPlan } from "../adapters/registry/schema-sources.ts";
+import { systemChance } from "../adapters/system/chance.ts";
+import { systemClock } from "../adapters/system/clock.ts";
+import { DecodeError } from "../core/codecs/record-codec.ts";
+import { type DecodeSection, type PayloadPlan, payloadPlan } from "../core/config/decode-options.ts";
+import type { Resolved } from "../core/config/secret.ts";
+import { asFailure, failureLine } from "../core/failure/failure.ts";
+import type { ColumnField, ColumnType } from "../core/types/table-batch.ts";
+import { typeText } from "../core/types/type-text.ts";
+import { payloadDecoder } from "./payload-decoder.ts";
+import { styled } from "./style.ts";
+import { renderTable } from "./table.ts";
+
+export interface ExplainedColumn {
+  /** Of the table; within a column that has others inside its path, such as `items[].sku`. */
+  readonly column: string;
+  readonly type: string;
+  readonly nullable: boolean;
+  /** In the payload's schema. */
+  readonly from: string;
+}
+
+export interface ExplainedTable {
+  readonly topic: string;
+  /** Where its schema comes from. */
+  readonly schema: string;
+  /** Null: not known before a server was asked, or not at all; `note` says why. */
+  readonly columns: readonly ExplainedColumn[] | null;
+  readonly note: string;
+}
+
+/** One for each of the topics. Touches no network. */
+export async function explainDecode(
+  decode: DecodeSection,
+  topics: readonly string[],
+  prefix: string,
+): Promise<ExplainedTable[]> {
+  const { registry, ...offline } = decode;
+  // Secrets are the registry's alone.
+  const sources = new SchemaSources(offline as Resolved<DecodeSection>, {
+    clock: systemClock,
+    chance: systemChance,
+  });
+  const one = async (topic: string): Promise<ExplainedTable> => {
+    const plan = payloadPlan(decode, topic, "value")!;
+    const schema = originOf(decode, plan, topic);
+    if (registry !== undefined && plan.schemaFile === null)
+      return {
+        topic,
+        schema,
+        columns: null,
+        note: "the registry is asked when the pipeline runs, and by `twg doctor`",
+      };
+    try {
+      const text = await sources.table(topic, "value");
+      if (text === null) return { topic, schema, columns: null, note: "columns come with the records" };
+      const options = { prefix, maxPayloadBytes: decode.max_payload_bytes };
+      const { fields } = payloadDecoder(text, plan, null, options);
+      return { topic, schema, columns: fields.flatMap((f) => explained(f, "")), note: "" };
+    } catch (e) {
+      const why =
+        e instanceof DecodeError
+          ? `${e.code}${e.path === "" ? "" : ` at ${e.path}`}: ${e.message}`
+          : failureLine(asFailure(e));
+      return { topic, schema, columns: null, note: why };
+    }
+  };
+  return await Promise.all(topics.map(one));
+}
+
+function originOf(decode: DecodeSection, plan: PayloadPlan, topic: string): string {
+  const of = plan.message === null ? "" : `, ${plan.message}`;
+  if (plan.schemaFile !== null) return `${plan.format} by ${plan.schemaFile}${of}`;
+  if (decode.registry === undefined && decode.schema_dir === undefined)
+    return `${plan.format} without a schema`;
+  const subject = subjectOfPlan(decode.subject_strategy, plan, topic, "value");
+  const place = decode.registry === undefined ? decode.schema_dir : "the registry";
+  return `${plan.format} by ${subject} in ${place}${of}`;
+}
+
+function explained({ name, type, nullable }: ColumnField, above: string): ExplainedColumn[] {
+  const column = `${above}${name}`;
+  return [{ column, type: outerText(type), nullable, from: column }, ...inside(type, column)];
+}
+
+function inside(type: ColumnType, path: string): ExplainedColumn[] {
+  if (type.id === "struct") return type.fields.flatMap((f) => explained(f, `${path}.`));
+  if (type.id === "list") return inside(type.item.type, `${path}[]`);
+  return type.id === "map" ? inside(type.value.type, `${path}{}`) : [];
+}
+
+/** Without what the lines below it tell. */
+function outerText(type: ColumnType): string {
+  if (type.id === "struct") return "struct";
+  if (type.id === "list") return `list<${outerText(type.item.type)}>`;
+  return type.id === "map" ? `map<${typeText(type.key.type)},${outerText(type.value.type)}>` : typeText(type);
+}
+
+export function decodeText(tables: readonly ExplainedTable[], colour: boolean): string {
+  const blocks = tables.map(({ topic, schema, columns, note }) => {
+    const head = `${styled(`Table of ${topic}`, "bold", colour)}: ${schema}`;
+    if (columns === null) return `${head}\n  ${note}\n`;
+    const heads = [{ head: "COLUMN" }, { head: "TYPE" }, { head: "NULL" }, { head: "FROM" }];
+    const rows = columns.map((c) => [c.column, c.type, c.nullable ? "yes" : "no", c.from]);
+    return `${head}\n${renderTable(heads, rows, colour)}`;
+  });
+  return blocks.map((b) => `\n${b}`).join("");
+}

@@ -1,0 +1,36 @@
+/** The decoder of one schema's payloads, whatever their format. */
+import { isUtf8 } from "node:buffer";
+import { compileAvro } from "../core/codecs/avro/compile.ts";
+import { compileJson } from "../core/codecs/json/compile.ts";
+import { compileProtobuf } from "../core/codecs/protobuf/compile.ts";
+import { DecodeError, type RecordDecoder } from "../core/codecs/record-codec.ts";
+import type { PayloadPlan } from "../core/config/decode-options.ts";
+import type { SchemaText } from "../core/schema/resolver.ts";
+
+export interface DecoderOptions {
+  /** Of metadata columns. */
+  readonly prefix: string;
+  readonly maxPayloadBytes: number;
+}
+
+/** `message`: as the envelope names it, null where it does not. Throws a DecodeError where the schema cannot be used. */
+export function payloadDecoder(
+  schema: SchemaText,
+  plan: Pick<PayloadPlan, "message">,
+  message: readonly number[] | null,
+  { prefix, maxPayloadBytes: maxBytes }: DecoderOptions,
+): RecordDecoder {
+  switch (schema.format) {
+    case "avro":
+      return compileAvro({ writer: schema }, { isUtf8, reserved: prefix });
+    case "json":
+      return compileJson(schema, { isUtf8, maxBytes, unknown: "reject", reserved: prefix });
+    case "protobuf": {
+      const named = message ?? plan.message;
+      const decoder = compileProtobuf(schema, named === null ? {} : { message: named });
+      const taken = decoder.fields.find((f) => f.name.startsWith(prefix));
+      if (taken === undefined) return decoder;
+      throw new DecodeError("decode.reserved", taken.name, `names that begin with ${prefix} are reserved`);
+    }
+  }
+}

@@ -1,0 +1,120 @@
+/** Goal: people see the tables that [decode] will make, without any server. Method: schema files of each format on disk. */
+import { afterAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { decodeText, explainDecode } from "../../src/commands/explain-decode.ts";
+import { decodeSpec } from "../../src/core/config/decode-options.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "twg-explain-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function file(name: string, text: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+const AVRO = file(
+  "order.avsc",
+  JSON.stringify({
+    type: "record",
+    name: "Order",
+    fields: [
+      { name: "id", type: "long" },
+      { name: "note", type: ["null", "string"], default: null },
+      {
+        name: "items",
+        type: {
+          type: "array",
+          items: {
+            type: "record",
+            name: "Item",
+            fields: [
+              { name: "sku", type: "string" },
+              { name: "at", type: { type: "long", logicalType: "timestamp-millis" } },
+            ],
+          },
+        },
+      },
+    ],
+  }),
+);
+
+const explain = (o: object, topics: readonly string[] = ["orders"]) =>
+  explainDecode(decodeSpec.parse(o), topics, "_twg_");
+
+test("Avro by a file: columns, types, null and where each comes from, nested ones too", async () => {
+  const [table] = await explain({ format: "avro", framing: "confluent", schema_file: AVRO });
+  expect([table!.schema, table!.note]).toEqual([`avro by ${AVRO}`, ""]);
+  expect(table!.columns!.map((c) => [c.column, c.type, c.nullable])).toEqual([
+    ["id", "int64", false],
+    ["note", "string", true],
+    ["items", "list<struct>", false],
+    ["items[].sku", "string", false],
+    ["items[].at", "timestamptz[ms]", false],
+  ]);
+  expect(decodeText([table!], false)).toBe(`
+Table of orders: avro by ${AVRO}
+COLUMN       TYPE             NULL  FROM
+id           int64            no    id
+note         string           yes   note
+items        list<struct>     no    items
+items[].sku  string           no    items[].sku
+items[].at   timestamptz[ms]  no    items[].at
+`);
+});
+
+test("Protobuf and JSON by files, a topic of its own", async () => {
+  const proto = file(
+    "a.proto",
+    'syntax = "proto3"; package acme; message A { string s = 1; } message B { int64 n = 1; }',
+  );
+  const json = file("a.json", '{"type":"object","properties":{"x":{"type":"boolean"}}}');
+  const tables = await explain(
+    {
+      format: "protobuf",
+      schema_file: proto,
+      message: "acme.B",
+      topic: [{ name: "j", format: "json", schema_file: json }],
+    },
+    ["p", "j"],
+  );
+  expect(tables.map((t) => [t.topic, t.schema, t.columns?.map((c) => `${c.column} ${c.type}`)])).toEqual([
+    ["p", `protobuf by ${proto}, acme.B`, ["n int64"]],
+    ["j", `json by ${json}`, ["x boolean"]],
+  ]);
+});
+
+test("a folder is looked into, a registry is not asked", async () => {
+  writeFileSync(
+    join(folder, "orders-value.avsc"),
+    '{"type":"record","name":"R","fields":[{"name":"n","type":"int"}]}',
+  );
+  const [inFolder] = await explain({ format: "avro", framing: "confluent", schema_dir: folder });
+  expect(inFolder).toMatchObject({ schema: `avro by orders-value in ${folder}`, columns: [{ column: "n" }] });
+  const registry = { url: ["http://127.0.0.1:1"] };
+  const [remote] = await explain({ format: "avro", framing: "confluent", registry });
+  expect(remote).toMatchObject({ schema: "avro by orders-value in the registry", columns: null });
+  const [pinned] = await explain({ format: "avro", framing: "confluent", registry, schema_file: AVRO });
+  expect(pinned!.columns!.length).toBe(5);
+});
+
+test("what cannot be used is said", async () => {
+  const bad = file("bad.avsc", '{"type":"record","name":"R","fields":[{"name":"_twg_x","type":"int"}]}');
+  const notes = await Promise.all(
+    [
+      { format: "avro", schema_file: bad },
+      { format: "avro", schema_file: join(folder, "none.avsc") },
+      { format: "json" },
+    ].map(async (o) => (await explain(o))[0]!),
+  );
+  expect(notes.map((t) => [t.columns, t.note.split(":")[0]])).toEqual([
+    [null, "decode.reserved at _twg_x"],
+    [null, "registry.folder"],
+    [null, "columns come with the records"],
+  ]);
+  expect(decodeText([notes[2]!], false)).toBe(
+    "\nTable of orders: json without a schema\n  columns come with the records\n",
+  );
+});
