@@ -183,10 +183,10 @@ export class RegistryRequests {
     token: string | null,
     signal: AbortSignal,
   ): Promise<HttpAnswer> {
-    const home = new URL(base);
+    const ours = new Set(this.settings.urls.map((u) => new URL(u).origin));
     let url = new URL(`${base}${question.path}`);
     for (let hops = 0; ; hops++) {
-      const own = url.origin === home.origin;
+      const own = ours.has(url.origin);
       const answer = await this.#send(url, question, own, token, signal);
       if (answer.status < 300 || answer.status >= 400) return answer;
       const asked = this.#asked(base, question);
@@ -196,7 +196,7 @@ export class RegistryRequests {
       if (to.protocol !== "https:" && to.protocol !== url.protocol)
         throw notRegistry(`a redirect from ${url.protocol} to ${to.protocol}`, asked);
       const repeated = question.method === "GET" || answer.status === 307 || answer.status === 308;
-      if (!repeated || (question.method === "POST" && to.origin !== home.origin))
+      if (!repeated || (question.method === "POST" && !ours.has(to.origin)))
         throw notRegistry(`a redirect (${answer.status}) of a request that changes something`, asked);
       url = to;
     }

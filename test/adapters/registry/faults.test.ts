@@ -43,7 +43,7 @@ describe("answers", () => {
     ["418", () => page(418), "registry.answer_invalid", 3],
     ["429", () => failed(429, 429, "slow down"), "registry.unavailable", 3],
     ["500", () => failed(500, 50001, "backend"), "registry.unavailable", 3],
-    ["a 503 of 10 MB", () => new Response("x".repeat(10 << 20), { status: 503 }), "registry.unavailable", 3],
+    ["a 503 of 10 MB", () => failed(503, 50301, "x".repeat(10 << 20)), "registry.unavailable", 3],
     ["502 of a proxy", () => page(502), "registry.unavailable", 3],
     ["a page for people", () => page(200), "registry.answer_invalid", 3],
     ["nothing", () => new Response(""), "registry.answer_invalid", 3],
@@ -188,6 +188,17 @@ describe("redirects", () => {
       [authorization, "hush"],
     ]);
     expect(other.seen.map((s) => [s.authorization, s.headers.get("x-secret")])).toEqual([[null, null]]);
+  });
+
+  test("to another of the configured hosts keep the login, what registers included", async () => {
+    const [first, second] = [world.server(), world.server()];
+    first.always = (r) => to(`${second.url}${new URL(r.url).pathname}`, 307);
+    const client = world.client([first.url, second.url], { login });
+    await client.register("a", { format: "avro", text: ORDER }, false);
+    expect((await client.schema(byId)).text).toBe(ORDER);
+    expect(new Set(second.seen.map((s) => s.authorization))).toEqual(
+      new Set([`Basic ${btoa("u:hush-hush")}`]),
+    );
   });
 
   test("end after a few, and never change what a request is", async () => {

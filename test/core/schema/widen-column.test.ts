@@ -161,6 +161,40 @@ test("cells mean what they meant, columns are those of the table", () => {
   expect(compared).toBeGreaterThan(500);
 });
 
+test("numbers of every pair of types that go together", () => {
+  const names = [
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint32",
+    "float",
+    "double",
+    "decimal(5,2)",
+    "decimal(20,6)",
+    "decimal(9,0)",
+  ];
+  const types = names.map((t) => parseType(t) as ColumnType);
+  const column = (type: ColumnType): ColumnField[] => [{ name: "a", type, nullable: true }];
+  const widened: string[] = [];
+  for (const a of types)
+    for (const b of types) {
+      const table = evolve(column(a), column(b), { relax: true, nested: true, widen: () => true });
+      if (table.kind === "refused") continue;
+      const values = fc.sample(valuesOf(b), { numRuns: 8, seed: 1 });
+      const before = columnOf(column(b)[0]!, values);
+      const [after] = widenColumns(table.fields, column(b), [before], 8);
+      if (typeText(after!.type) !== typeText(b)) widened.push(`${typeText(b)} to ${typeText(after!.type)}`);
+      for (let row = 0; row < 8; row++)
+        expect(meaning(cellValue(after!, row))).toEqual(meaning(cellValue(before, row)));
+    }
+  expect(new Set(widened)).toContain("decimal(5,2) to decimal(20,6)");
+  expect(new Set(widened)).toContain("decimal(9,0) to decimal(11,2)");
+  expect(new Set(widened)).toContain("uint32 to int64");
+  expect(new Set(widened)).toContain("float to double");
+});
+
 test("a column of nulls takes any type", () => {
   const nothing: TableColumn = {
     type: { id: "null" },
