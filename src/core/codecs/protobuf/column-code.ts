@@ -196,6 +196,7 @@ function kindOf(shape: Shape): Kind {
       return "bool";
     case "enum":
     case "json":
+    case "opaque":
       return "bytes";
     case "message":
       return "struct";

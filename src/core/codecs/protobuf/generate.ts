@@ -230,6 +230,8 @@ class Generator {
         return `lapse(b,p,n,${depth + 1});v${k}.set(quad,4*${row});`;
       case "empty":
         return `emptyMessage(b,p,n,${depth + 1});c${k}.rows=${row};c${k}.push(true);`;
+      case "opaque":
+        return `emptyMessage(b,p,n,${depth + 1});put${k}(b,p,n-p,${row});`;
       case "json":
         this.jsons.push({ shape, depth: depth + 1 });
         return `{const j=J[${this.jsons.length - 1}](b,p,n);put${k}(j,0,j.length,${row});}`;

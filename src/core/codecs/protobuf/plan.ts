@@ -16,6 +16,8 @@ export type Shape =
   | { readonly is: "wrapper"; readonly scalar: ScalarType }
   | { readonly is: "enum"; readonly desc: DescEnum }
   | { readonly is: "timestamp" | "duration" }
+  /** A message set of old, which only its own wire format explains: its bytes. */
+  | { readonly is: "opaque" }
   /** A message without fields: true where there is one. */
   | { readonly is: "empty" }
   /** JSON text of the message's Value. `plan`: null for those of struct.proto, which are JSON by themselves. */
@@ -156,6 +158,7 @@ class Planner {
     if (known === "json") return { is: "json", type: message.typeName, plan: null };
     if (known === "wrapper") return { is: "wrapper", scalar: message.fields[0]?.scalar ?? ScalarType.BYTES };
     if (known !== undefined) return { is: known };
+    if (message.proto.options?.messageSetWireFormat === true) return { is: "opaque" };
     const empty = message.fields.length === 0 && this.#extensionsOf(message).length === 0;
     return empty ? { is: "empty" } : null;
   }
@@ -201,6 +204,8 @@ export function shapeType(shape: Shape, options: PlanOptions): ColumnType {
       return DURATION;
     case "empty":
       return { id: "bool" };
+    case "opaque":
+      return { id: "binary" };
     case "json":
       return { id: "json" };
     case "message":

@@ -222,10 +222,11 @@ export class ValueReader {
     switch (shape.is) {
       case "message":
         return this.#message(shape.plan, this.#within(block), depth);
-      case "empty": {
+      case "empty":
+      case "opaque": {
         const c = this.#within(block);
         while (!c.done) c.skip(c.tag(), depth);
-        return { kind: "bool", value: true };
+        return shape.is === "empty" ? { kind: "bool", value: true } : { kind: "bytes", value: block.slice() };
       }
       case "json":
         return shape.plan === null

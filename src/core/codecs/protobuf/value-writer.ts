@@ -141,6 +141,8 @@ export class ProtobufEncoder implements RecordEncoder {
         if (value.kind !== "decimal" || value.scale !== 9) return refuse(path, value, "decimal of scale 9");
         time(value.unscaled / E9, value.unscaled % E9, sink);
         return sink.take();
+      case "opaque":
+        return value.kind === "bytes" ? value.value : refuse(path, value, "bytes");
       case "empty":
         if (value.kind !== "bool") return refuse(path, value, "bool");
         return sink.take();
