@@ -3,6 +3,10 @@ import type { Command } from "commander";
 import { catalogue } from "../src/adapters/catalogue.ts";
 import { buildProgram } from "../src/commands/program.ts";
 import { NESTED, SCALARS, type TypeRow } from "../src/core/codecs/avro/type-map.ts";
+import {
+  NESTED as PROTOBUF_NESTED,
+  SCALARS as PROTOBUF_SCALARS,
+} from "../src/core/codecs/protobuf/type-map.ts";
 import { type AdapterSpec, fullSpec } from "../src/core/config/adapter-spec.ts";
 import { optionalSections, SECTIONS } from "../src/core/config/check.ts";
 import { configJsonSchema } from "../src/core/config/json-schema.ts";
@@ -169,6 +173,14 @@ const AVRO_RULES = `- An annotation (\`logicalType\`, or \`connect.name\` as Kaf
   scale) are refused, not reinterpreted.
 - An outermost value that is no record is one column, \`value\`.`;
 
+const PROTOBUF_RULES = `- A field without presence (proto3 without \`optional\`, or \`field_presence = IMPLICIT\`) is its zero where it is absent; one with
+  presence is null. A \`default\` of proto2 is not put in. A required field that is absent refuses the record.
+- Strings are UTF-8 in every syntax, or the record is refused. Unknown fields are skipped.
+- Extensions that the schema declares are columns too, behind the others: \`[package.name]\`.
+- How messages in messages become columns of their own: [formats](../formats.md#protobuf).`;
+
+const TABLE_HEAD = "| type | column | Value | |\n|---|---|---|---|";
+
 function typesPage(): string {
   const scalars = Object.values<TypeRow>(SCALARS).map((t) => ({
     ...t,
@@ -177,6 +189,15 @@ function typesPage(): string {
   const lines = [...scalars, ...NESTED].map(
     (t) => `| ${cell(t.avro)} | \`${t.column}\` | ${cell(t.value)} | ${cell(t.note ?? "")} |`,
   );
-  const avro = `## Avro\n\n| type | column | Value | |\n|---|---|---|---|\n${lines.join("\n")}`;
-  return `${["# Types", NOTE, TYPES_INTRO, avro, AVRO_RULES].join("\n\n")}\n`;
+  const protobuf = [
+    ...Object.values(PROTOBUF_SCALARS).map((t) => ({
+      ...t,
+      protobuf: t.name,
+      column: typeText(t.column),
+      note: "",
+    })),
+    ...PROTOBUF_NESTED,
+  ].map((t) => `| ${cell(t.protobuf)} | \`${t.column}\` | ${cell(t.value)} | ${cell(t.note ?? "")} |`);
+  const avro = `## Avro\n\n${TABLE_HEAD}\n${lines.join("\n")}`;
+  return `${["# Types", NOTE, TYPES_INTRO, avro, AVRO_RULES, `## Protobuf\n\n${TABLE_HEAD}\n${protobuf.join("\n")}`, PROTOBUF_RULES].join("\n\n")}\n`;
 }

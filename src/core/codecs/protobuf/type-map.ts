@@ -52,6 +52,58 @@ export const WELL_KNOWN: Readonly<Record<string, "timestamp" | "duration" | "jso
   "google.protobuf.BytesValue": "wrapper",
 };
 
+/** The types that hold others, or are none of the format's own scalars, for the reference page. */
+export const NESTED: readonly {
+  readonly protobuf: string;
+  readonly column: string;
+  readonly value: string;
+  readonly note?: string;
+}[] = [
+  { protobuf: "enum", column: "string", value: "enum", note: "The name; a number without one is its digits." },
+  { protobuf: "message, group", column: "struct", value: "record" },
+  { protobuf: "repeated T", column: "list<T>", value: "list", note: "Packed or not; never null." },
+  {
+    protobuf: "map",
+    column: "map<K,T>",
+    value: "map",
+    note: "Never null. Of several entries of one key the last stands.",
+  },
+  { protobuf: "oneof", column: "its members, nullable", value: "the member that is set" },
+  {
+    protobuf: "google.protobuf.Timestamp",
+    column: "timestamptz[ns]",
+    value: "timestamp",
+    note: "Outside of 1677 to 2262: refused.",
+  },
+  { protobuf: "google.protobuf.Duration", column: "decimal(21,9)", value: "decimal", note: "Seconds." },
+  { protobuf: "google.protobuf.*Value (wrappers)", column: "what they wrap, nullable", value: "the same" },
+  {
+    protobuf: "google.protobuf.Struct, Value, ListValue",
+    column: "json",
+    value: "map, any, list",
+    note: "A Value that holds nothing is null.",
+  },
+  { protobuf: "google.protobuf.Any", column: "struct<type_url string, value binary>", value: "record" },
+  {
+    protobuf: "a message without fields (Empty)",
+    column: "bool",
+    value: "bool",
+    note: "True where it is there.",
+  },
+  {
+    protobuf: "a message within itself",
+    column: "struct, then json",
+    value: "record",
+    note: "Twice within itself it is columns, deeper the text of a JSON value. Once or never, where there would be more than 4,000 columns.",
+  },
+  {
+    protobuf: "a message set (message_set_wire_format)",
+    column: "binary",
+    value: "bytes",
+    note: "As it stands in the payload.",
+  },
+];
+
 /** An instant to the nanosecond. Those outside of the years 1677 to 2262 do not fit and are refused. */
 export const TIMESTAMP: ColumnType = { id: "timestamp", unit: "ns", zone: "UTC" };
 /** Seconds: every Duration fits exactly. */
