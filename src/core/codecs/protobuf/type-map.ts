@@ -59,7 +59,12 @@ export const NESTED: readonly {
   readonly value: string;
   readonly note?: string;
 }[] = [
-  { protobuf: "enum", column: "string", value: "enum", note: "The name; a number without one is its digits." },
+  {
+    protobuf: "enum",
+    column: "string",
+    value: "enum",
+    note: "The name; a number without one is its digits.",
+  },
   { protobuf: "message, group", column: "struct", value: "record" },
   { protobuf: "repeated T", column: "list<T>", value: "list", note: "Packed or not; never null." },
   {
