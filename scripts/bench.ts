@@ -10,6 +10,7 @@
  */
 import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
+import { avroDecode } from "../bench/avro-decode.ts";
 import { csvToParquet, ndjsonToParquet } from "../bench/batch-files.ts";
 import { decodeJson } from "../bench/decode-json.ts";
 import { decodeProtobuf } from "../bench/decode-protobuf.ts";
@@ -27,6 +28,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   "decode-records": decodeRecords,
   "decode-protobuf": decodeProtobuf,
   "parquet-write": parquetWrite,
+  "avro-decode": avroDecode,
   "lane-host": laneHost,
   startup,
   "raw-consume": rawConsume,

@@ -25,6 +25,8 @@ import type { FuzzTarget } from "./target.ts";
 const MOST_PAYLOADS = 8;
 /** Cases of one schema: to compile it takes longer than to read some payloads. */
 const CASES_PER_SCHEMA = 32;
+/** Characters of a complaint; the case can be run again. */
+const MOST_TOLD = 2000;
 
 interface World {
   readonly number: number;
@@ -82,7 +84,8 @@ function run(n: number): boolean {
   try {
     return agree(codec, payloads);
   } catch (e) {
-    throw new Error(`${e} of ${told} ${payloads.map((p) => Buffer.from(p).toString("hex"))}`);
+    const hex = payloads.map((p) => Buffer.from(p).toString("hex"));
+    throw new Error(`${e} of ${told} ${hex}`.slice(0, MOST_TOLD));
   }
 }
 

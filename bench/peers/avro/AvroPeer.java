@@ -1,6 +1,7 @@
 // Java's Avro, for tests and benchmarks. Payload files: each payload after its length (four bytes, big endian).
 //   random SCHEMA COUNT SEED OUT          payloads by org.apache.avro.util.RandomData
-//   resolve WRITER READER IN OUT          reads each by both schemas, writes it by the reader's; refused: length -1
+//   resolve PAIRS                         lines of four files, tab between: writer, reader, payloads, result: reads each by both
+//                                         schemas, writes it by the reader's; refused: length -1
 //   files SCHEMA COUNT SEED FOLDER        object container files, one a codec
 //   bench SCHEMA IN ROUNDS                GenericDatumReader alone; prints {"records_per_second", "cpu_per_million", "sum"}
 import java.io.*;
@@ -19,13 +20,15 @@ public class AvroPeer {
   }
 
   /** Maps keep their order, so that what is written again can be compared byte by byte. */
+  static final GenericData ORDERED = new GenericData() {
+    @Override
+    public Object newMap(Object old, int size) {
+      return new LinkedHashMap<Object, Object>();
+    }
+  };
+
   static GenericDatumReader<Object> reader(Schema writer, Schema reader) {
-    return new GenericDatumReader<>(writer, reader) {
-      @Override
-      protected Object newMap(Object old, int size) {
-        return new LinkedHashMap<Object, Object>();
-      }
-    };
+    return new GenericDatumReader<>(writer, reader, ORDERED);
   }
 
   static byte[] next(DataInputStream in) throws IOException {
@@ -78,7 +81,8 @@ public class AvroPeer {
         buffer.reset();
         encoder = EncoderFactory.get().binaryEncoder(buffer, encoder);
         try {
-          writer.write(reader.read(null, decoder), encoder);
+          Object value = reader.read(null, decoder);
+          writer.write(value, encoder);
           encoder.flush();
           if (!decoder.isEnd()) throw new AvroRuntimeException("bytes follow the value");
         } catch (IOException | RuntimeException e) {
@@ -133,7 +137,12 @@ public class AvroPeer {
   public static void main(String[] a) throws Exception {
     switch (a[0]) {
       case "random" -> random(a[1], Integer.parseInt(a[2]), Long.parseLong(a[3]), a[4]);
-      case "resolve" -> resolve(a[1], a[2], a[3], a[4]);
+      case "resolve" -> {
+        for (String line : Files.readAllLines(Path.of(a[1]))) {
+          String[] f = line.split("\t");
+          resolve(f[0], f[1], f[2], f[3]);
+        }
+      }
       case "files" -> files(a[1], Integer.parseInt(a[2]), Long.parseLong(a[3]), a[4]);
       case "bench" -> bench(a[1], a[2], Integer.parseInt(a[3]));
       default -> throw new IllegalArgumentException(a[0]);

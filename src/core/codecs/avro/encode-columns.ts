@@ -77,8 +77,10 @@ class ColumnWriter {
 
   #union(type: UnionType, column: TableColumn): Write {
     const none = type.branches.findIndex((b) => b.kind === "null");
-    const only = optional(type);
-    const inner = only === null ? this.#members(type, column) : this.#valid(only, column);
+    const [only, ...others] = type.branches.filter((b) => b.kind !== "null");
+    const isOne = only !== undefined && others.length === 0;
+    const index = isOne ? type.branches.indexOf(only) : -1;
+    const inner = isOne ? this.#valid(only, column) : this.#members(type, column);
     const { validity } = column;
     return (row) => {
       if (validity !== null && !isValid(validity, row)) {
@@ -86,7 +88,7 @@ class ColumnWriter {
         this.out.int(none);
         return;
       }
-      if (only !== null) this.out.int(1 - none);
+      if (isOne) this.out.int(index);
       inner(row);
     };
   }

@@ -154,6 +154,7 @@ describe("columns", () => {
     ["text", "string", "string", string("ab"), "046162"],
     ["a symbol", { type: "enum", name: "E", symbols: ["A", "B"] }, "string", string("B"), "02"],
     ["null", ["null", "int"], "int", NULL, "00"],
+    ["a union of one", ["int"], "int", int(1), "0002"],
     ["a smaller integer", "long", "smallint", int(-1), "01"],
     ["an instant of another unit", MILLIS, "timestamptz", at(2000n, "us", "UTC"), "04"],
     ["a decimal of another scale", MONEY, "decimal(9,3)", decimal(10n, 3), "0201"],

@@ -180,6 +180,13 @@ function evolveFields(s: Schema, draw: Draw): void {
     if (typeof f.type === "string" && PROMOTED[f.type] !== undefined && draw(4) === 0)
       f.type = pick(draw, PROMOTED[f.type]!);
     else walk(f.type, draw);
+    if (
+      Array.isArray(f.type) &&
+      draw(5) === 0 &&
+      f.type.slice(0, -1).every((b: Schema) => typeof b === "string")
+    )
+      f.type = f.type.at(-1);
+    else if (!Array.isArray(f.type) && f.type !== "null" && draw(8) === 0) f.type = ["null", f.type];
     if (draw(8) === 0) {
       f.aliases = [f.name];
       f.name = `${f.name}_renamed`;
@@ -188,12 +195,14 @@ function evolveFields(s: Schema, draw: Draw): void {
   // A field that defines a type which others name cannot go.
   s.fields = s.fields.filter((f: Schema) => typeof f.type !== "string" || draw(5) > 0);
   if (draw(2) === 0) s.fields.push(structuredClone(pick(draw, ADDED)));
-  if (draw(3) === 0) s.fields.reverse();
+  // A type is defined before it is named.
+  const defines = s.fields.some((f: Schema) => JSON.stringify(f.type).includes('"name"'));
+  if (draw(3) === 0 && !defines) s.fields.reverse();
 }
 
-/** One value of the schema as bytes. */
-export function randomPayload(schema: Schema, draw: Draw): Uint8Array {
-  const w = new PayloadWriter(draw);
+/** One value of the schema as bytes; unless `tame` a map may have a key twice and a float be any that is no number. */
+export function randomPayload(schema: Schema, draw: Draw, tame = false): Uint8Array {
+  const w = new PayloadWriter(draw, tame);
   w.learn(schema, "");
   w.value(schema, "", 0);
   return Uint8Array.from(w.out);
@@ -204,10 +213,12 @@ const TEXTS = ["", "a", "Thalweg", "Grüße", "日本語", "x".repeat(70), "€"
 class PayloadWriter {
   readonly out: number[] = [];
   readonly #draw: Draw;
+  readonly #tame: boolean;
   readonly #types = new Map<string, { schema: Schema; namespace: string }>();
 
-  constructor(draw: Draw) {
+  constructor(draw: Draw, tame: boolean) {
     this.#draw = draw;
+    this.#tame = tame;
   }
 
   /** Collects the named types. */
@@ -296,7 +307,9 @@ class PayloadWriter {
       case "map": {
         let key = 0;
         this.#blocks(depth, () => {
-          this.#sized(new TextEncoder().encode(`${pick(d, TEXTS)}${d(30) === 0 ? "" : key++}`));
+          this.#sized(
+            new TextEncoder().encode(`${pick(d, TEXTS)}${d(30) === 0 && !this.#tame ? "" : key++}`),
+          );
           this.value(s.values, namespace, depth + 1);
         });
         return;
@@ -346,7 +359,8 @@ class PayloadWriter {
         return;
       case "float":
       case "double":
-        for (let i = kind === "float" ? 4 : 8; i > 0; i--) this.out.push(d(256));
+        for (let i = kind === "float" ? 4 : 8; i > 0; i--)
+          this.out.push(i === 1 && this.#tame ? 0x40 : d(256));
         return;
       case "bytes":
         if (meant === "decimal") this.#sized(Uint8Array.from({ length: 1 + d(4) }, () => d(256)));
@@ -362,7 +376,7 @@ class PayloadWriter {
   }
 
   #bigDecimal(): void {
-    const inner = new PayloadWriter(this.#draw);
+    const inner = new PayloadWriter(this.#draw, this.#tame);
     inner.#sized(Uint8Array.from({ length: 1 + this.#draw(5) }, () => this.#draw(256)));
     inner.long(BigInt(this.#draw(9)));
     this.#sized(Uint8Array.from(inner.out));
