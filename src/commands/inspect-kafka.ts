@@ -11,6 +11,11 @@ import {
   type Watermarks,
   watermarks,
 } from "../adapters/kafka/admin.ts";
+import {
+  type DescribedMember,
+  describeGroup,
+  type GroupDescription,
+} from "../adapters/kafka/admin-groups.ts";
 import { KafkaClient } from "../adapters/kafka/client.ts";
 import type { TopicsWanted } from "../adapters/kafka/session/metadata-state.ts";
 import { kafkaSettings } from "../adapters/kafka/settings.ts";
@@ -54,6 +59,8 @@ interface Seen {
   readonly committed: ReadonlyMap<string, CommittedOffset>;
   readonly configs: ReadonlyMap<string, ReadonlyMap<string, string | null>>;
   readonly groups: readonly GroupListing[] | null;
+  /** Of the group; null: there is none, or the brokers know none. */
+  readonly described: GroupDescription | null;
 }
 
 /** Throws the configuration's Failure and those of the brokers. Exit 1: a topic is missing or a partition has no leader. */
@@ -97,7 +104,7 @@ async function look(
 ): Promise<Seen> {
   const cluster = await describeCluster(client, topics, signal);
   const there = cluster.topics.filter((t) => t.error === null);
-  const [marks, committed, configs, listed] = await Promise.all([
+  const [marks, committed, configs, listed, described] = await Promise.all([
     watermarks(client, there, signal),
     group === null ? [] : committedOffsets(client, group, signal),
     topicConfigs(
@@ -107,6 +114,7 @@ async function look(
       signal,
     ),
     groups ? listGroups(client, signal) : null,
+    group === null ? null : describeGroup(client, group, signal),
   ]);
   return {
     cluster,
@@ -115,6 +123,7 @@ async function look(
     committed: new Map(committed.map((c) => [key(c.topic, c.partition), c])),
     configs,
     groups: listed,
+    described,
   };
 }
 
@@ -144,6 +153,7 @@ function jsonOf(seen: Seen) {
     cluster: cluster.clusterId,
     brokers: cluster.brokers,
     group,
+    ...(seen.described === null ? {} : { members: seen.described }),
     topics: cluster.topics.map((t) => ({
       name: t.name,
       id: t.id,
@@ -175,7 +185,7 @@ function textOf(seen: Seen, colour: boolean): string {
     `${bold(`cluster ${printable(cluster.clusterId ?? "without an id")}`)}  brokers ${printable(brokers.join(", "))}\n`,
   ];
   for (const topic of cluster.topics) parts.push(topicText(seen, topic, colour));
-  if (group !== null) parts.push(`group ${printable(group)}: ${lagText(seen)}\n`);
+  if (group !== null) parts.push(`group ${printable(group)}: ${lagText(seen)}\n${membersText(seen, colour)}`);
   if (groups !== null) parts.push(groupsText(groups, colour));
   return parts.join("\n");
 }
@@ -221,6 +231,33 @@ function lagText(seen: Seen): string {
   const unknown = lags.length - known.length;
   const rest = unknown === 0 ? "" : `; ${unknown} partitions not known`;
   return `${formatCount(Number(behind))} records behind${rest}`;
+}
+
+/** Who reads what of the group, and where it runs. */
+function membersText({ described }: Seen, colour: boolean): string {
+  if (described === null) return "no members: the brokers know of no such group\n";
+  const { type, state, protocol, members } = described;
+  const how = [type, printable(state), ...(protocol === "" ? [] : [printable(protocol)])].join(", ");
+  if (members.length === 0) return `no members (${how})\n`;
+  const columns = [
+    { head: "MEMBER", max: 60 },
+    { head: "HOST", max: 40 },
+    { head: "CLIENT", max: 30 },
+    { head: "PARTITIONS", max: 100 },
+  ];
+  const rows = members.map((m) => [
+    m.instanceId === null ? m.memberId : `${m.instanceId} (${m.memberId})`,
+    m.host,
+    m.clientId,
+    partitionsText(m.partitions),
+  ]);
+  return `${members.length} members (${how})\n${renderTable(columns, rows, colour)}`;
+}
+
+function partitionsText(topics: DescribedMember["partitions"]): string {
+  if (topics === null) return "?";
+  if (topics.every((t) => t.partitions.length === 0)) return "-";
+  return topics.map((t) => `${t.topic}/${[...t.partitions].sort((a, b) => a - b).join(",")}`).join(" ");
 }
 
 function groupsText(groups: readonly GroupListing[], colour: boolean): string {

@@ -47,6 +47,31 @@ path = "./data"
   };
 }
 
+test("the members of the group: state, protocol, where each runs and what it reads", async () => {
+  const b = bench();
+  expect((await b.run()).out).toContain("no members (classic, Empty)");
+  b.cluster.consumerGroup("g").heartbeat({
+    groupId: "g",
+    memberId: "m-1",
+    memberEpoch: 0,
+    instanceId: null,
+    rackId: null,
+    rebalanceTimeoutMs: 5_000,
+    subscribedTopicNames: ["orders"],
+    subscribedTopicRegex: null,
+    serverAssignor: null,
+    topicPartitions: [],
+  });
+  const { out } = await b.run();
+  const lines = out.split("\n").map((l) => l.replace(/ +/g, " ").trim());
+  expect(lines).toContain("1 members (consumer, Stable, uniform)");
+  expect(lines).toContain("m-1 127.0.0.1 twg orders/0,1");
+  expect(JSON.parse((await b.run({ json: true })).out).members).toMatchObject({
+    type: "consumer",
+    members: [{ memberId: "m-1", epoch: 1, partitions: [{ topic: "orders", partitions: [0, 1] }] }],
+  });
+});
+
 test("of a pattern: the topics that match", async () => {
   const { code, out } = await bench('topics_pattern = "o[rt].*s|oth.*"').run();
   expect(code).toBe(0);

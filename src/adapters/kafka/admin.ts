@@ -4,6 +4,7 @@
  * refuses, and answers of brokers that are down are missing rather than guessed.
  */
 import { asFailure, Failure } from "../../core/failure/failure.ts";
+import { askGroup } from "./admin-groups.ts";
 import { CONTROL, type KafkaClient } from "./client.ts";
 import type { BrokerLink } from "./client-link.ts";
 import { brokerFailure } from "./client-retry.ts";
@@ -193,21 +194,19 @@ export async function committedOffsets(
   group: string,
   signal: AbortSignal,
 ): Promise<readonly CommittedOffset[]> {
-  const coordinator = await client.coordinator(group, signal);
-  const link = await client.link(coordinator, CONTROL, signal);
   const body = {
     groupId: group,
     topics: null,
     groups: [{ groupId: group, topics: null }],
     requireStable: true,
   };
-  const response = await client.ask(link, "OffsetFetch", body, signal, OFFSETS_BY_NAME);
-  const mine = response.groups[0] ?? response;
-  if (mine.errorCode !== ERROR.NONE) {
-    const { action } = kafkaError(mine.errorCode);
-    if (action === "coordinator") client.forgetCoordinator(group);
-    throw brokerFailure(mine.errorCode, `OffsetFetch of group ${group}`, link.at);
-  }
+  const mine = await askGroup(client, group, signal, async (link) => {
+    const response = await client.ask(link, "OffsetFetch", body, signal, OFFSETS_BY_NAME);
+    const found = response.groups[0] ?? response;
+    if (found.errorCode !== ERROR.NONE)
+      throw brokerFailure(found.errorCode, `OffsetFetch of group ${group}`, link.at);
+    return found;
+  });
   return mine.topics.flatMap(({ name, partitions }) =>
     partitions
       .filter((p) => p.errorCode === ERROR.NONE && p.committedOffset >= 0n)

@@ -10,7 +10,7 @@ import type { Net, TlsOptions } from "../../core/ports/net.ts";
 import type { Observer } from "../../core/ports/observer.ts";
 import type { SaslCrypto } from "../../core/sasl/mechanism.ts";
 import type { Chance } from "../../core/time/chance.ts";
-import type { Clock } from "../../core/time/clock.ts";
+import { type Clock, sleep } from "../../core/time/clock.ts";
 import { type Answer, BrokerLink, cancelled, type LinkSettings } from "./client-link.ts";
 import { brokerFailure } from "./client-retry.ts";
 import { type Login, type SaslSettings, startLogin } from "./login/login.ts";
@@ -112,6 +112,11 @@ export class KafkaClient {
       throw new Failure("kafka.broker_error", `broker ${broker} is not known`, { retry: true });
     }
     return await this.#open(`${broker}/${purpose}`, address, signal);
+  }
+
+  /** Before something is tried again. Rejects when the signal aborts. */
+  pause(ms: number, signal: AbortSignal): Promise<void> {
+    return sleep(this.#parts.clock, ms, signal);
   }
 
   /** Gives up the connections of a purpose that ended. */

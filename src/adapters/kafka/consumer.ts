@@ -9,13 +9,14 @@
  */
 import type { Codecs } from "../../core/compression/codec.ts";
 import type { Resolved } from "../../core/config/secret.ts";
-import { asFailure, type Failure } from "../../core/failure/failure.ts";
+import { asFailure, Failure } from "../../core/failure/failure.ts";
 import type { FrameDecoder } from "../../core/ports/lane-parts.ts";
 import type { FoundStream, SourceHost, StreamStart } from "../../core/ports/source.ts";
 import type { Frame } from "../../core/records/frame.ts";
 import type { RawBatch } from "../../core/records/raw-batch.ts";
 import type { StreamId } from "../../core/records/stream.ts";
 import type { ClientParts } from "./client.ts";
+import type { GroupProof } from "./producer/transactions.ts";
 import { kafkaSettings } from "./settings.ts";
 import { KafkaSource, type KafkaSourceSettings } from "./source.ts";
 import { kafkaSourceSpec } from "./spec.ts";
@@ -28,6 +29,8 @@ export interface ConsumerParts extends ClientParts {
 export interface ConsumerOptions {
   /** Bytes that are fetched ahead. Default 32 MiB. */
   readonly aheadBytes?: number;
+  /** False: whoever asks for batches commits their positions, in a transaction (`groupMetadata`). Default true. */
+  readonly commits?: boolean;
   /** Where a partition begins; null: at its commit, without one where `start` says. */
   readonly position?: (found: FoundStream) => bigint | null;
 }
@@ -108,6 +111,28 @@ export class KafkaConsumer {
     if (this.#failure !== null) throw this.#failure;
   }
 
+  /**
+   * Proof of who may commit the positions of the batch in hand, for a producer's `sendOffsets` (KIP-447): a member that was
+   * evicted meanwhile is fenced by it. Waits while the group forms anew. Rejects with kafka.partition_lost if the batch's
+   * partition is another member's by now: its transaction is to be aborted.
+   */
+  async groupMetadata(signal: AbortSignal): Promise<GroupProof> {
+    const { group } = this.#settings;
+    if (group === null)
+      throw new Failure("config.missing", "the consumer is in no group", { at: "source.group" });
+    const current = this.#current;
+    const member = await this.#source.member(signal);
+    if (current !== null && !this.#source.owns(current.stream)) {
+      const { topic, partition } = this.#streams[current.stream]!.id;
+      throw new Failure("kafka.partition_lost", `another member has ${topic}/${partition} by now`, {
+        at: `${topic}/${partition}`,
+        hint: "Abort the transaction and go on with the next batch: these records are read by the other member",
+      });
+    }
+    const { memberId, epoch, instanceId } = member ?? { memberId: "", epoch: -1, instanceId: null };
+    return { group, generation: epoch, memberId, instanceId };
+  }
+
   #something(): Promise<void> {
     return new Promise((resolve) => {
       this.#wake = resolve;
@@ -145,7 +170,8 @@ export class KafkaConsumer {
       if (head.frame.next > next) this.#queue[0] = { ...head, frame: { ...head.frame, from: next } };
       else this.#drop([this.#queue.shift()!]);
     }
-    if (this.#settings.group !== null) await this.#source.acknowledge([{ stream, next }]).catch(() => {});
+    if (this.#settings.group !== null && this.#options.commits !== false)
+      await this.#source.acknowledge([{ stream, next }]).catch(() => {});
     for (const wake of this.#doneWaiters.splice(0)) wake();
   }
 

@@ -8,7 +8,7 @@ import { sleep } from "../../core/time/clock.ts";
 import { type ClientOptions, type ClientParts, KafkaClient } from "./client.ts";
 import { Backoff, brokerFailure, isWorthAnotherTry, type Phase } from "./client-retry.ts";
 import type { TopicFacts } from "./session/group-machine.ts";
-import { GroupCommitter } from "./source-commit.ts";
+import { type Committing, GroupCommitter } from "./source-commit.ts";
 import {
   awaitTopics,
   type DiscoveryOptions,
@@ -127,6 +127,16 @@ export class KafkaSource implements Source {
     const { group } = this.#now;
     if (group === null) throw new Failure("internal.bug", "the source is in no group");
     return group;
+  }
+
+  /** Who we are in the group, waits while it forms anew; null: no member of one. */
+  async member(signal: AbortSignal): Promise<Committing | null> {
+    return (await this.#running?.group?.member(signal)) ?? null;
+  }
+
+  /** False from the moment on in which the stream's partition is lost to another member. */
+  owns(stream: number): boolean {
+    return this.#running?.reader.get(stream) != null;
   }
 
   confirmation(): Promise<number | null> {

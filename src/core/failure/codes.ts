@@ -234,6 +234,11 @@ export const CODES = {
     false,
     "The consumer group does not take this member. The message says why.",
   ),
+  "kafka.partition_lost": spec(
+    "runtime",
+    false,
+    "The partition of a batch in hand went to another member of the group, so its position may not be committed.",
+  ),
   "kafka.instance_fenced": spec(
     "environment",
     false,

@@ -8,6 +8,8 @@ import {
   topicConfigs,
   watermarks,
 } from "../../../src/adapters/kafka/admin.ts";
+import { describeGroup } from "../../../src/adapters/kafka/admin-groups.ts";
+import { encodeAssignment } from "../../../src/adapters/kafka/wire/consumer-protocol.ts";
 import { ERROR } from "../../../src/adapters/kafka/wire/errors.ts";
 import type { Failure } from "../../../src/core/failure/failure.ts";
 import { buildBatch } from "../../brokers/kafka/batch-builder.ts";
@@ -68,6 +70,103 @@ test.each(["4.x", "2.8"] as const)(
     ]);
   },
 );
+
+test.each(["4.x", "3.9", "1.0"] as const)(
+  "a group's state and members, as %s tells them",
+  async (profile) => {
+    const b = new ProducerBench(3, { brokers: 2, profile });
+    const client = b.client();
+    expect(await b.run(describeGroup(client, "none", b.signal))).toBeNull();
+    b.cluster.classicGroup("g").join(
+      {
+        groupId: "g",
+        sessionTimeoutMs: 6_000,
+        rebalanceTimeoutMs: 6_000,
+        memberId: "",
+        groupInstanceId: null,
+        protocolType: "consumer",
+        protocols: [{ name: "range", metadata: new Uint8Array(0) }],
+        reason: null,
+      },
+      2,
+      (r) => {
+        const { memberId = "", generationId = 0 } = r;
+        if (r.errorCode !== 0) return;
+        const assignment = encodeAssignment([{ topic: "t", partitions: [0, 2] }]);
+        b.cluster.classicGroup("g").sync(
+          {
+            groupId: "g",
+            generationId,
+            memberId,
+            groupInstanceId: null,
+            protocolType: "consumer",
+            protocolName: "range",
+            assignments: [{ memberId, assignment }],
+          },
+          () => {},
+        );
+      },
+    );
+    await b.time.runUntil(() => b.cluster.classicGroup("g").state === "stable", b.time.nowMs + 5_000);
+    expect(await b.run(describeGroup(client, "g", b.signal))).toEqual({
+      group: "g",
+      type: "classic",
+      state: "Stable",
+      protocol: "range",
+      members: [
+        {
+          memberId: "g-member-1",
+          instanceId: null,
+          clientId: "twg",
+          host: "127.0.0.1",
+          epoch: null,
+          partitions: [{ topic: "t", partitions: [0, 2] }],
+        },
+      ],
+    });
+  },
+);
+
+test("a KIP-848 group is asked for as one; a coordinator that has moved, or is being made, is looked for anew", async () => {
+  const b = new ProducerBench(4, { brokers: 2 });
+  const client = b.client();
+  b.cluster.consumerGroup("g").heartbeat({
+    groupId: "g",
+    memberId: "m",
+    memberEpoch: 0,
+    instanceId: null,
+    rackId: null,
+    rebalanceTimeoutMs: 5_000,
+    subscribedTopicNames: ["t"],
+    subscribedTopicRegex: null,
+    serverAssignor: null,
+    topicPartitions: [],
+  });
+  const seen = await b.run(describeGroup(client, "g", b.signal));
+  expect(seen).toMatchObject({ type: "consumer", state: "Stable", protocol: "uniform" });
+  expect(seen?.members.map((m) => [m.memberId, m.epoch, m.partitions])).toEqual([
+    ["m", 1, [{ topic: "t", partitions: [0, 1, 2] }]],
+  ]);
+  const moved = () => ({ groups: [{ groupId: "g", errorCode: ERROR.NOT_COORDINATOR }] });
+  b.cluster.script.on({ api: "ConsumerGroupDescribe", action: { do: "respond", body: moved } });
+  b.cluster.script.on({
+    api: "FindCoordinator",
+    times: 2,
+    action: {
+      do: "respond",
+      body: () => ({
+        errorCode: ERROR.COORDINATOR_NOT_AVAILABLE,
+        coordinators: [{ key: "g", errorCode: ERROR.COORDINATOR_NOT_AVAILABLE }],
+      }),
+    },
+  });
+  expect(await b.run(describeGroup(client, "g", b.signal))).toEqual(seen);
+  const gone = () => ({ groups: [{ groupId: "g", errorCode: ERROR.GROUP_AUTHORIZATION_FAILED }] });
+  b.cluster.script.on({ api: "ConsumerGroupDescribe", action: { do: "respond", body: gone } });
+  expect(await b.run(describeGroup(client, "g", b.signal)).catch((f: Failure) => f.code)).toBe(
+    "kafka.group_denied",
+  );
+});
 
 test("settings of topics, those that are asked for", async () => {
   const b = filled();

@@ -10,6 +10,7 @@ import {
   consumerSettings,
   KafkaConsumer,
 } from "../../../src/adapters/kafka/consumer.ts";
+import { ERROR } from "../../../src/adapters/kafka/wire/errors.ts";
 import { systemSaslCrypto } from "../../../src/adapters/system/sasl-crypto.ts";
 import type { RawBatch } from "../../../src/core/records/raw-batch.ts";
 import { buildBatch } from "../../brokers/kafka/batch-builder.ts";
@@ -129,6 +130,35 @@ test("two members share the partitions, and each record is done once though one 
   first.abort();
   await b.run(one);
   expect(seen).toEqual([wanted(0, 0, 80), wanted(1, 0, 80), wanted(2, 0, 80)]);
+});
+
+test("who may commit a batch: a member proves itself, and not for a partition that it lost meanwhile", async () => {
+  const b = new ProducerBench(8);
+  fill(b, 0, 0, 20);
+  const source = { group: "g", group_protocol: "classic", session_timeout_ms: "6s" };
+  const consumer = consumerOf(b, source, { commits: false });
+  const none = await consumerOf(b)
+    .groupMetadata(b.signal)
+    .catch((f) => f.code);
+  expect(none).toBe("config.missing");
+  const seen: unknown[] = [];
+  const reading = async () => {
+    for await (const _ of consumer.batches(b.signal)) {
+      seen.push(await consumer.groupMetadata(b.signal));
+      // Out, and in again as another member, with the batch still in hand.
+      const error = { do: "error", code: ERROR.UNKNOWN_MEMBER_ID } as const;
+      b.cluster.script.on({ api: "Heartbeat", action: error });
+      await b.time.runUntil(() => b.cluster.classicGroup("g").generation > 1, b.time.nowMs + 20_000);
+      seen.push(await consumer.groupMetadata(b.signal).catch((f) => f.code));
+      break;
+    }
+  };
+  await b.run(reading());
+  expect(seen).toEqual([
+    { group: "g", generation: 1, memberId: "g-member-1", instanceId: null },
+    "kafka.partition_lost",
+  ]);
+  expect(b.cluster.committed("g", "t", 0)).toBeUndefined();
 });
 
 test("a partition is given up when the batch in hand is done, not before", async () => {

@@ -46,11 +46,13 @@ const V4: Profile["versions"] = {
   DescribeConfigs: [1, 4],
   EndTxn: [0, 5],
   ListGroups: [0, 5],
+  DescribeGroups: [0, 6],
+  ConsumerGroupDescribe: [0, 1],
   TxnOffsetCommit: [0, 6],
 };
 
 /** Assignments of such groups are in topic ids: without ids there are none. */
-const { ConsumerGroupHeartbeat: _v4, ...V4_WITHOUT_KIP_848 } = V4;
+const { ConsumerGroupHeartbeat: _v4, ConsumerGroupDescribe: _d4, ...V4_WITHOUT_KIP_848 } = V4;
 
 const V3_9: Profile["versions"] = {
   ...V4,
@@ -64,12 +66,14 @@ const V3_9: Profile["versions"] = {
   CreateTopics: [0, 7],
   OffsetForLeaderEpoch: [0, 4],
   ConsumerGroupHeartbeat: [0, 0],
+  DescribeGroups: [0, 5],
+  ConsumerGroupDescribe: [0, 0],
   DescribeConfigs: [0, 4],
   EndTxn: [0, 4],
   TxnOffsetCommit: [0, 4],
 };
 
-const { ConsumerGroupHeartbeat: _, ...BEFORE_KIP_848 } = V3_9;
+const { ConsumerGroupHeartbeat: _, ConsumerGroupDescribe: _d, ...BEFORE_KIP_848 } = V3_9;
 
 const V2_8: Profile["versions"] = {
   ...BEFORE_KIP_848,
@@ -147,6 +151,7 @@ const V1_0: Profile["versions"] = {
   DescribeConfigs: [0, 1],
   EndTxn: [0, 0],
   ListGroups: [0, 1],
+  DescribeGroups: [0, 1],
   TxnOffsetCommit: [0, 0],
 };
 

@@ -24,6 +24,11 @@ import {
 } from "./messages/add-partitions-to-txn.ts";
 import { type ApiVersionsRequest, type ApiVersionsResponse, apiVersions } from "./messages/api-versions.ts";
 import {
+  type ConsumerGroupDescribeRequest,
+  type ConsumerGroupDescribeResponse,
+  consumerGroupDescribe,
+} from "./messages/consumer-group-describe.ts";
+import {
   type ConsumerGroupHeartbeatRequest,
   type ConsumerGroupHeartbeatResponse,
   consumerGroupHeartbeat,
@@ -38,6 +43,11 @@ import {
   type DescribeConfigsResponse,
   describeConfigs,
 } from "./messages/describe-configs.ts";
+import {
+  type DescribeGroupsRequest,
+  type DescribeGroupsResponse,
+  describeGroups,
+} from "./messages/describe-groups.ts";
 import { type EndTxnRequest, type EndTxnResponse, endTxn } from "./messages/end-txn.ts";
 import { type FetchRequest, type FetchResponse, fetch } from "./messages/fetch.ts";
 import {
@@ -108,6 +118,8 @@ export const APIS = {
   DescribeConfigs: describeConfigs,
   EndTxn: endTxn,
   ListGroups: listGroups,
+  DescribeGroups: describeGroups,
+  ConsumerGroupDescribe: consumerGroupDescribe,
   TxnOffsetCommit: txnOffsetCommit,
 } as const satisfies Record<string, ApiSpec>;
 
@@ -140,6 +152,11 @@ interface Bodies {
   DescribeConfigs: { request: DescribeConfigsRequest; response: DescribeConfigsResponse };
   EndTxn: { request: EndTxnRequest; response: EndTxnResponse };
   ListGroups: { request: ListGroupsRequest; response: ListGroupsResponse };
+  DescribeGroups: { request: DescribeGroupsRequest; response: DescribeGroupsResponse };
+  ConsumerGroupDescribe: {
+    request: ConsumerGroupDescribeRequest;
+    response: ConsumerGroupDescribeResponse;
+  };
   TxnOffsetCommit: { request: TxnOffsetCommitRequest; response: TxnOffsetCommitResponse };
 }
 
@@ -184,6 +201,8 @@ export const API_RANGE: { readonly [A in ApiName]: { readonly min: number; reado
   DescribeConfigs: { min: 1, max: 4 },
   EndTxn: { min: 0, max: 5 },
   ListGroups: { min: 0, max: 5 },
+  DescribeGroups: { min: 0, max: 6 },
+  ConsumerGroupDescribe: { min: 0, max: 1 },
   TxnOffsetCommit: { min: 0, max: 5 },
 };
 

@@ -10,6 +10,7 @@ import type { BrokerConnection } from "../connection.ts";
 import { apiVersions } from "./api-versions.ts";
 import { createTopics } from "./create-topics.ts";
 import { describeConfigs } from "./describe-configs.ts";
+import { consumerGroupDescribe, describeGroups } from "./describe-groups.ts";
 import { fetch } from "./fetch.ts";
 import { findCoordinator } from "./find-coordinator.ts";
 import { heartbeat, joinGroup, leaveGroup, syncGroup } from "./group-classic.ts";
@@ -62,6 +63,8 @@ const HANDLERS: { readonly [A in ApiName]: Handler<A> } = {
   DescribeConfigs: describeConfigs,
   EndTxn: endTxn,
   ListGroups: listGroups,
+  DescribeGroups: describeGroups,
+  ConsumerGroupDescribe: consumerGroupDescribe,
   TxnOffsetCommit: txnOffsetCommit,
 };
 
