@@ -5,6 +5,7 @@
  * with every protocol and broker. Internal topics (`__...`) are never among them.
  */
 import { Failure } from "../../core/failure/failure.ts";
+import type { TopicFacts } from "./session/group-machine.ts";
 import type { MatchedTopics, MetadataChange, MetadataState, TopicsWanted } from "./session/metadata-state.ts";
 import { keyOf, type TopicPartition } from "./source-offsets.ts";
 import type { TopicPattern } from "./topic-pattern.ts";
@@ -92,6 +93,16 @@ export class SourceTopics {
         [...(metadata.topics.get(name)?.partitions.keys() ?? [])].map((p) => keyOf(name, p)),
       ),
     );
+  }
+
+  /** What metadata has of ours and of those that are `watched`; with the racks of their replicas. */
+  facts(metadata: MetadataState, watched: readonly string[], withRacks: boolean): TopicFacts[] {
+    return [...new Set([...this.#names, ...watched])].flatMap((name) => {
+      const topic = metadata.topics.get(name);
+      if (topic === undefined) return [];
+      const racks = withRacks ? { racks: metadata.racksOf(name) } : {};
+      return [{ name, id: topic.topicId, partitions: topic.partitions.size, ...racks }];
+    });
   }
 
   /** It came after we did: all that it holds was written since. */

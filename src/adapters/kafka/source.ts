@@ -7,7 +7,6 @@ import type { AckMark, Source, SourceHost, StreamStart } from "../../core/ports/
 import { sleep } from "../../core/time/clock.ts";
 import { type ClientOptions, type ClientParts, KafkaClient } from "./client.ts";
 import { Backoff, brokerFailure, isWorthAnotherTry, type Phase } from "./client-retry.ts";
-import type { TopicFacts } from "./session/group-machine.ts";
 import { type Committing, GroupCommitter } from "./source-commit.ts";
 import {
   awaitTopics,
@@ -217,7 +216,9 @@ export class KafkaSource implements Source {
   #tellGroup(): void {
     const { group } = this.#now;
     if (group === null || (this.#topics.isWaiting && !group.isStarted)) return;
-    group.topics(this.#topics.names, this.#topicFacts([...this.#topics.names, ...group.watched]));
+    // As Kafka's own leader: replicas that move are watched by one that has a rack itself.
+    const hasRack = this.#s.sharing?.rackId != null;
+    group.topics(this.#topics.names, this.#topics.facts(this.#client.metadata, group.watched, hasRack));
     group.start();
   }
 
@@ -226,17 +227,6 @@ export class KafkaSource implements Source {
     const { trouble } = this.#topics;
     if (trouble === null) troubles.clear("topics");
     else troubles.report("topics", trouble);
-  }
-
-  #topicFacts(names: readonly string[]): TopicFacts[] {
-    const hasRack = this.#s.sharing?.rackId != null;
-    return [...new Set(names)].flatMap((name) => {
-      const topic = this.#client.metadata.topics.get(name);
-      if (topic === undefined) return [];
-      // As Kafka's own leader: replicas that move are watched by one that has a rack itself.
-      const racks = hasRack ? { racks: this.#client.metadata.racksOf(name) } : {};
-      return [{ name, id: topic.topicId, partitions: topic.partitions.size, ...racks }];
-    });
   }
 
   /** Metadata at an interval, or soon after somebody asked; ends at the close only. */
