@@ -69,6 +69,9 @@ interface Machine {
 
 export interface ProtobufCodec {
   readonly desc: DescMessage;
+  readonly plan: MessagePlan;
+  /** Of flattened names. */
+  readonly separator: string;
   readonly decoder: RecordDecoder;
   readonly encoder: ProtobufEncoder;
 }
@@ -89,7 +92,7 @@ export function protobufCodec(
   const reader = new ValueReader(plan, separator);
   const encoder = new ProtobufEncoder(plan, separator);
   const decoder = new ProtobufDecoder(plan, columnsOf(plan, plans), reader, encoder);
-  return { desc, decoder, encoder };
+  return { desc, plan, separator, decoder, encoder };
 }
 
 function messageOf(
