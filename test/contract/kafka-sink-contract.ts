@@ -380,8 +380,21 @@ export function kafkaSinkContract(name: string, make: () => Promise<SinkBench>):
       const rights = rightsOf(await p.claim(S));
       expect(await p.land(0, 4, rights)).toMatchObject({ covered: true });
       expect(await p.land(3, 5, rights)).toMatchObject({ refused: "overlap" });
+      // Its records are in a transaction that is open still: the next set under this identity would commit them.
+      expect(await p.land(4, 6, rights)).toMatchObject({ refused: "fenced" });
       // As whoever was refused does: it ends what was begun.
       await p.claim(S);
+      await landed(numbers(0, 4));
+    });
+
+    test("a set that was left in the middle takes its identity along", async () => {
+      const p = await opened();
+      const rights = rightsOf(await p.claim(S));
+      p.begin(0, 4, rights);
+      await p.flush();
+      await bench.run(p.writer.abort());
+      expect(await p.land(0, 4, rights)).toMatchObject({ refused: "fenced" });
+      expect(await p.land(0, 4, rightsOf(await p.claim(S)))).toMatchObject({ covered: true });
       await landed(numbers(0, 4));
     });
 

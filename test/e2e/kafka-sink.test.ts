@@ -10,8 +10,8 @@ import { columnsOf } from "../../src/adapters/kafka/producer/columns.ts";
 import { TRANSACTION_POINTS } from "../../src/core/delivery/crash-points.ts";
 import { demandBrokers } from "./demand-brokers.ts";
 import { realProducer } from "./kafka-producer-parts.ts";
-import { admin, createTopic, fresh, MAIN, python_, type Served } from "./real-kafka.ts";
-import { catchUp, command, type Pipeline, stream, workFolder } from "./twg.ts";
+import { ALICE, admin, createTopic, fresh, MAIN, python_, type Served } from "./real-kafka.ts";
+import { catchUp, command, type Pipeline, SECRETS, stream, workFolder } from "./twg.ts";
 import { until } from "./until.ts";
 
 const RECORDS = Number(process.env.TWG_E2E_RECORDS ?? "6000");
@@ -28,6 +28,8 @@ interface Wanted {
   readonly source?: string;
   readonly to?: string;
   readonly name?: string;
+  /** Of the sink. */
+  readonly bootstrap?: readonly string[];
 }
 
 function pipeline(w: Wanted, folder = workFolder()): Pipeline {
@@ -49,7 +51,7 @@ ${source}
 [[sink]]
 name = "raw"
 type = "kafka"
-bootstrap = ${JSON.stringify(served.plain)}
+bootstrap = ${JSON.stringify(w.bootstrap ?? served.plain)}
 topic = "${to}"
 commit_interval_ms = "300ms"
 ${sink}
@@ -108,7 +110,11 @@ describe.skipIf(MAIN === null)("Kafka into Kafka", () => {
     `${RECORDS} records of mixed kinds land in their order as librdkafka reads them, once`,
     async () => {
       const { topic, visible } = await filled(served, RECORDS);
-      const p = pipeline({ served, topic, sink: 'partition = "same"\ncompression = "zstd"' });
+      // Read in plain text, and written by TLS with a login.
+      SECRETS.add(ALICE.password);
+      const login = `[sink.tls]\nca = { file = "${served.ca}" }\n[sink.sasl]\nmechanism = "SCRAM-SHA-512"\nusername = "${ALICE.user}"\npassword = "${ALICE.password}"`;
+      const sink = `partition = "same"\ncompression = "zstd"\n${login}`;
+      const p = pipeline({ served, topic, sink, bootstrap: served.sasltls });
       await catchUp(p);
       expect(await compare(served, topic, "order")).toMatchObject(clean(visible));
       const again = await catchUp(p);

@@ -92,8 +92,8 @@ export interface KafkaCoverageParts extends ProducerParts {
 /** Longest that leaving may take. */
 const LEAVE_MS = 3_000;
 const REQUEST_MS = 30_000;
-/** Longest that a sign of life waits for transactions of others. */
-const BEAT_MS = 1_000;
+/** Longest that a look at the states waits for changes of others. */
+const LOOK_MS = 1_000;
 const MOVED_TRIES = 20;
 
 /** Somebody else claimed one of the streams in the middle of our claim. */
@@ -198,9 +198,11 @@ export class KafkaCoverage implements StreamCoverage {
   ): Promise<readonly Claim[]> {
     const { key, instance } = this.#o;
     const { signal } = this.#life;
-    await this.#states.read(signal);
-    // What was committed a moment ago may not be there yet: then it is found under the lock, and all of this is done again.
+    // What hangs is not waited for: it is found under the lock, and then all of this is done again.
+    const whole = await this.#states.readToEndWithin(LOOK_MS, signal);
     const seen = decodeState(key, this.#states.entries);
+    // Whoever was displaced must not fence those that have the sink now.
+    if (whole) requireOwner(seen.coverage, instance);
     const writers = await this.#identities.takeOver(streams, lanes, seen, signal);
     await this.#ranges.readToEnd(signal);
     const landed = decodeRanges(key, this.#ranges.entries);
@@ -295,7 +297,7 @@ export class KafkaCoverage implements StreamCoverage {
       const { signal } = this.#life;
       try {
         // A change that hangs is not waited for: the next claim or the next beat sees what came of it.
-        if (await this.#states.readToEndWithin(BEAT_MS, signal))
+        if (await this.#states.readToEndWithin(LOOK_MS, signal))
           requireOwner(decodeState(this.#o.key, this.#states.entries).coverage, this.#o.instance);
       } catch (e) {
         throw this.#noted(e);

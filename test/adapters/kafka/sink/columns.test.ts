@@ -44,6 +44,7 @@ const ROWS = [
       [bytes(""), bytes("")],
     ],
   }),
+  row(2n ** 52n - 1n, { key: bytes(""), value: bytes("vvv"), timestampType: 0 }),
   row(2n ** 62n, { key: bytes(""), value: bytes("vvv"), timestampType: 0 }),
 ];
 
@@ -70,6 +71,7 @@ test("without metadata a record is what it was, whatever becomes of the batch's 
       ms: -1n,
     },
     { key: "", value: "vvv", headers: [], ms: 1_700_000_000_000n },
+    { key: "", value: "vvv", headers: [], ms: 1_700_000_000_000n },
   ]);
   expect([largestRow, largestBytes]).toEqual([2, 3]);
 });
@@ -84,6 +86,7 @@ test("the locator stands behind a record's own headers", () => {
   expect(rowsOf(columns).map((r) => r.headers)).toEqual([
     place("7"),
     [["h", "1"], ["h", null], ["", ""], ...place("9")],
+    place("4503599627370495"),
     place("4611686018427387904"),
   ]);
 });
