@@ -10,12 +10,12 @@ import type { TopicRules } from "../adapters/kafka/sink/targets.ts";
 import type { KafkaWriterOptions } from "../adapters/kafka/sink/writer.ts";
 import { systemClock } from "../adapters/system/clock.ts";
 import { CoveredCommitter } from "../core/delivery/covered-committer.ts";
-import { toWire } from "../core/failure/failure.ts";
 import type { ResolvedConfig, SinkOf } from "./config-file.ts";
+import { crashPlan } from "./crash-hook.ts";
 import { kafkaParts, kafkaRecordParts } from "./kafka-parts.ts";
 import type { KafkaLaneSink } from "./lane-config.ts";
 import { commitBytesOf } from "./sink-memory.ts";
-import { LEASE_MS, type SinkContext, type SinkParts } from "./sink-parts.ts";
+import { coverageTrouble, HOLD_SHARE, LEASE_MS, type SinkContext, type SinkParts } from "./sink-parts.ts";
 import { VERSION } from "./version.ts";
 
 type Configured = Pick<ResolvedConfig, "pipeline">;
@@ -74,13 +74,10 @@ export function kafkaSinkParts(
       host: linuxIdentity(),
       laneLife,
       waiting: (owner, ms) => observer.emit({ e: "coverage.waiting", owner, ms }),
-      trouble: (f) =>
-        observer.emit(
-          f === null ? { e: "coverage.healthy" } : { e: "coverage.troubled", failure: toWire(f) },
-        ),
+      trouble: coverageTrouble(context),
     },
   );
-  let lane = laneSink(config, sink, settings, context.lanes);
+  let lane = laneSink(config, sink, settings, context);
   return {
     coverage,
     committer: (listener) =>
@@ -92,11 +89,12 @@ export function kafkaSinkParts(
     // A transaction that was not committed leaves nothing.
     sweep: () => Promise.resolve(),
     renew(renewed) {
-      if (renewed.sink.type !== "kafka") return false;
+      const again = renewed.sinks.find((s) => s.name === sink.name);
+      if (again?.type !== "kafka") return false;
       const before = lane.writer.settings;
-      const now = kafkaSinkSettings(renewed.sink, VERSION);
+      const now = kafkaSinkSettings(again, VERSION);
       client.renew(now);
-      lane = laneSink(renewed, renewed.sink, now, context.lanes);
+      lane = laneSink(renewed, again, now, context);
       return JSON.stringify(before) !== JSON.stringify(now);
     },
   };
@@ -106,9 +104,13 @@ function laneSink(
   config: Configured,
   sink: SinkOf<"kafka">,
   settings: KafkaSinkSettings,
-  lanes: number,
+  context: SinkContext,
 ): KafkaLaneSink {
-  const commitBytes = commitBytesOf(config.pipeline, sink, lanes);
+  const { lanes, secondary } = context;
+  const rollBytes =
+    secondary === null
+      ? commitBytesOf(config.pipeline, sink, lanes)
+      : Math.min(sink.commit_bytes, secondary.holdBytes / HOLD_SHARE);
   const writer: KafkaWriterOptions = {
     settings,
     key: keyOf(config, sink),
@@ -120,13 +122,15 @@ function laneSink(
     topic: sink.topic,
     samePartition: sink.partition === "same",
     headers: { choice: sink.metadata, prefix: sink.metadata_prefix, pipeline: config.pipeline.name },
-    commitBytes,
+    // A secondary one waits for the primary: what comes meanwhile counts into what it may hold.
+    commitBytes: secondary === null ? rollBytes : Number.MAX_SAFE_INTEGER,
+    late: secondary !== null,
   };
   return {
     kind: "kafka",
-    rollBytes: commitBytes,
+    rollBytes,
     rollIntervalMs: sink.commit_interval_ms,
     writer,
-    crashAt: process.env.TWG_CRASH_AT ?? null,
+    crashAt: crashPlan(process.env.TWG_CRASH_AT, secondary === null ? null : sink.name),
   };
 }

@@ -8,7 +8,7 @@ import type { FromLane } from "../core/ports/lane.ts";
 import type { RawBatch } from "../core/records/raw-batch.ts";
 import type { StreamKey } from "../core/records/stream.ts";
 import type { LaneConfig, LaneSink } from "./lane-config.ts";
-import { type OpenedWriter, rawWriter } from "./lane-writers.ts";
+import { laneTransactions, type OpenedWriter, rawWriter } from "./lane-writers.ts";
 
 export interface OpenedBranches extends LaneBranches {
   /** Takes over secrets that were read again. */
@@ -30,6 +30,7 @@ export function laneBranches(
   if (configured.length === 0) return null;
   const sinks: LaneSink[] = configured.map((b) => b.sink);
   const writers: OpenedWriter[][] = configured.map(() => []);
+  const shared = sinks.map((sink) => laneTransactions(sink, instance, codecs));
   const branches = new Branches<RawBatch>(
     configured.map(({ name, after, eager, holdBytes, sink }, i) => {
       let serial = 0;
@@ -37,7 +38,7 @@ export function laneBranches(
       const branch = new Branch<RawBatch>({
         lane,
         name,
-        commits: sink.kind === "postgres",
+        commits: sink.kind !== "parquet",
         eager,
         holdBytes,
         rollBytes: sink.rollBytes,
@@ -45,7 +46,7 @@ export function laneBranches(
         clock: systemClock,
         newWriter: () => {
           // Each has its own connection or staging name.
-          const opened = rawWriter(sinks[i]!, `${instance}b${i}w${made++}`, codecs);
+          const opened = rawWriter(sinks[i]!, `${instance}b${i}w${made++}`, codecs, shared[i]);
           writers[i]!.push(opened);
           // Those that were given up are older.
           if (writers[i]!.length > MOST_WRITERS) writers[i]!.shift();

@@ -1,5 +1,6 @@
 /** The writers of a lane's sinks, from what the lane was told of them. */
 
+import { LaneTransactions } from "../adapters/kafka/sink/lane-transactions.ts";
 import { KafkaWriter } from "../adapters/kafka/sink/writer.ts";
 import { createNet } from "../adapters/net/net.ts";
 import { ParquetWriter } from "../adapters/parquet/writer.ts";
@@ -19,7 +20,29 @@ export interface OpenedWriter {
   renew(sink: LaneSink): void;
 }
 
-export function rawWriter(sink: LaneSink, instance: string, codecs: Codecs): OpenedWriter {
+/** What the Kafka writers of a lane share; null for other sinks, whose writers share nothing. `life`: of the lane. */
+export function laneTransactions(sink: LaneSink, life: string, codecs: Codecs): LaneTransactions | null {
+  return sink.kind === "kafka" ? new LaneTransactions(sink.writer, kafkaParts(life, codecs)) : null;
+}
+
+function kafkaParts(life: string, codecs: Codecs) {
+  return {
+    net: createNet(systemClock),
+    clock: systemClock,
+    crypto: systemSaslCrypto,
+    chance: systemChance,
+    codecs,
+    writer: life,
+  };
+}
+
+/** `transactions`: of `laneTransactions`; null: it has some of its own. */
+export function rawWriter(
+  sink: LaneSink,
+  instance: string,
+  codecs: Codecs,
+  transactions: LaneTransactions | null = null,
+): OpenedWriter {
   switch (sink.kind) {
     case "parquet": {
       const store = openLaneStore(sink.store, instance);
@@ -49,19 +72,13 @@ export function rawWriter(sink: LaneSink, instance: string, codecs: Codecs): Ope
     }
     case "kafka": {
       const hook = crashHook(sink.crashAt);
-      const writer = new KafkaWriter(sink.writer, {
-        net: createNet(systemClock),
-        clock: systemClock,
-        crypto: systemSaslCrypto,
-        chance: systemChance,
-        codecs,
-        writer: instance,
-        ...(hook === null ? {} : { hook }),
-      });
+      const parts = { ...kafkaParts(instance, codecs), ...(hook === null ? {} : { hook }) };
+      const lane = transactions ?? new LaneTransactions(sink.writer, parts);
+      const writer = new KafkaWriter(sink.writer, parts, lane);
       return {
         writer,
         renew: (renewed) => {
-          if (renewed.kind === "kafka") writer.renew(renewed.writer.settings);
+          if (renewed.kind === "kafka") lane.renew(renewed.writer.settings);
         },
       };
     }

@@ -77,7 +77,7 @@ export function buildStream(
     hook,
     secondary: null,
   });
-  const beside = besideParts(config, { instance, shared, lanes, observer });
+  const beside = besideParts(config, { instance, shared, lanes, laneLife, observer });
   let spawned = 0;
   const threads = new Map<number, Thread<ToLane | RenewSink, FromLane>>();
   const hooked = hook === null ? {} : { hook };

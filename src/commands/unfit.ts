@@ -36,10 +36,7 @@ function severalOfFiles(config: CheckedConfig): Problem {
 function samePlaces(config: CheckedConfig, sinks: BatchConfig["sinks"]): Problem[] {
   const first = new Map<string, number>();
   return sinks.flatMap((sink, at) => {
-    if (sink.type === "kafka") return [];
-    const key = sink.type === "parquet" ? "path" : "table";
-    const seen = sink.type === "parquet" ? sink.path : sink.table;
-    const place = sink.type === "parquet" ? plainPath(seen) : plainTable(seen, sink.url);
+    const [key, seen, place] = placeOf(sink);
     const before = first.get(place);
     if (before === undefined) {
       first.set(place, at);
@@ -58,6 +55,17 @@ function samePlaces(config: CheckedConfig, sinks: BatchConfig["sinks"]): Problem
       },
     ];
   });
+}
+
+function placeOf(sink: BatchConfig["sinks"][number]): readonly [key: string, seen: string, place: string] {
+  switch (sink.type) {
+    case "parquet":
+      return ["path", sink.path, plainPath(sink.path)];
+    case "postgres":
+      return ["table", sink.table, plainTable(sink.table, sink.url)];
+    case "kafka":
+      return ["topic", sink.topic, JSON.stringify([sink.bootstrap, sink.topic])];
+  }
 }
 
 function plainPath(path: string): string {
@@ -120,22 +128,8 @@ function unfitPostgres(
 
 /** Records of topics go into topics; whether the cluster is the same is found out when both are asked. */
 function unfitForTopics(config: CheckedConfig, at: number): Problem[] {
-  const { source, sinks } = config;
-  const secondary = sinks[at]?.role === "secondary";
-  if (source.type === "kafka" && !secondary) return [];
+  if (config.source.type === "kafka") return [];
   const path: ConfigPath = ["sink", at, "type"];
-  if (source.type === "kafka")
-    return [
-      {
-        code: "config.not_in_this_version",
-        file: config.file,
-        line: config.lineOf(path),
-        path: pathText(path),
-        seen: quoted("kafka"),
-        allowed: "a secondary sink of type parquet or postgres",
-        hint: "topics are written by the primary sink alone in this version",
-      },
-    ];
   return [
     {
       code: "config.conflict",

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { KafkaClient } from "../../src/adapters/kafka/client.ts";
 import type { HeaderChoice } from "../../src/adapters/kafka/sink/columns.ts";
 import { KafkaCoverage } from "../../src/adapters/kafka/sink/coverage.ts";
+import { LaneTransactions } from "../../src/adapters/kafka/sink/lane-transactions.ts";
 import { readCoverageTopic } from "../../src/adapters/kafka/sink/reader.ts";
 import type { TransactionPoint, TransactionSetParts } from "../../src/adapters/kafka/sink/set.ts";
 import type { KafkaSinkSettings } from "../../src/adapters/kafka/sink/settings.ts";
@@ -54,6 +55,7 @@ export class Process {
   readonly coverage: KafkaCoverage;
   writer: KafkaWriter;
   lane = 0;
+  #lane: LaneTransactions | null = null;
   readonly #bench: SinkBench;
   readonly #o: ProcessOptions;
   #sets = 0;
@@ -98,24 +100,31 @@ export class Process {
   }
 
   #newWriter(): KafkaWriter {
+    this.#lane = null;
+    return this.anotherWriter(false);
+  }
+
+  /** One more of the lane. `late`: it sends nothing before its seal. */
+  anotherWriter(late: boolean): KafkaWriter {
     const { settings, pipeline, target } = this.#bench;
     const { headers = NO_HEADERS, hook } = this.#o;
-    return new KafkaWriter(
-      {
-        settings,
-        key: { pipeline, sink: "raw" },
-        coverageTopic: `cov.${pipeline}`,
-        compression: "lz4",
-        compressionLevel: null,
-        batchBytes: 100_000,
-        transactionTimeoutMs: 20_000,
-        topic: target,
-        samePartition: false,
-        headers,
-        commitBytes: 1 << 20,
-      },
-      { ...this.#bench.parts(), writer: this.life, ...(hook === undefined ? {} : { hook }) },
-    );
+    const options = {
+      settings,
+      key: { pipeline, sink: "raw" },
+      coverageTopic: `cov.${pipeline}`,
+      compression: "lz4",
+      compressionLevel: null,
+      batchBytes: 100_000,
+      transactionTimeoutMs: 20_000,
+      topic: target,
+      samePartition: false,
+      headers,
+      commitBytes: 1 << 20,
+      late,
+    } as const;
+    const parts = { ...this.#bench.parts(), writer: this.life, ...(hook === undefined ? {} : { hook }) };
+    this.#lane ??= new LaneTransactions(options, parts);
+    return new KafkaWriter(options, parts, this.#lane);
   }
 
   open(): Promise<void> {
@@ -396,6 +405,26 @@ export function kafkaSinkContract(name: string, make: () => Promise<SinkBench>):
       expect(await p.land(0, 4, rights)).toMatchObject({ refused: "fenced" });
       expect(await p.land(0, 4, rightsOf(await p.claim(S)))).toMatchObject({ covered: true });
       await landed(numbers(0, 4));
+    });
+
+    test("sets of a lane that are filled beside each other land one after the other, and one that is dropped leaves nothing", async () => {
+      const p = await opened();
+      const [authority] = rightsOf(await p.claim(S));
+      const writers = [0, 1, 2].map(() => p.anotherWriter(true));
+      for (const [i, writer] of writers.entries()) {
+        writer.open(`set-${i}`);
+        const rows = [0, 1].map((n) => row(2 * i + n, { value: bytes(`3/${2 * i + n}`) }));
+        expect(writer.write(batchOf(rows), authority!)).toBe(2);
+        await bench.run(writer.flush());
+        expect(writer.held).toBeGreaterThan(0);
+      }
+      const seal = (i: number) =>
+        bench.run(writers[i]!.seal([{ stream: S, ...range(2 * i, 2 * i + 2) }], [authority!]));
+      expect(await seal(0)).toMatchObject({ covered: true });
+      await bench.run(writers[1]!.abort());
+      expect(await seal(2)).toMatchObject({ covered: true });
+      expect(await covered(p)).toEqual([range(0, 2), range(4, 6)]);
+      await landed(numbers(0, 2), numbers(4, 6));
     });
 
     test("losses are united by reason, the first origin stays, topics are remembered, leases rise", async () => {

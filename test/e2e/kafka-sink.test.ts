@@ -194,6 +194,28 @@ describe.skipIf(MAIN === null)("Kafka into Kafka", () => {
   );
 
   test(
+    "beside Parquet files topics get what the files have, killed in the middle or not",
+    async () => {
+      const { topic, visible } = await filled(served, 2000);
+      const lake = join(workFolder(), "lake");
+      const files = `[[sink]]\nname = "files"\ntype = "parquet"\nrole = "primary_raw"\npath = "${lake}"\nroll_interval_ms = "300ms"`;
+      const p = pipeline({ served, topic, sink: `metadata = "locator"\nrole = "secondary"\n${files}` });
+      await catchUp(p);
+      expect(await compare(served, topic, "locator")).toMatchObject(clean(visible));
+      const all = visible + (await more(served, topic, 1000));
+      const killed = await stream(p, { environment: { TWG_CRASH_AT: "raw/before_commit:1" } }).ended();
+      expect(killed.signal).toBe("SIGKILL");
+      await catchUp(p);
+      // What the files had and the topic had not when twg was killed is a gap; nothing is there twice, and nothing but that.
+      const { copied, doubled, foreign, differences } = await compare(served, topic, "locator");
+      expect({ doubled, foreign, differences }).toEqual({ doubled: 0, foreign: 0, differences: [] });
+      expect(copied).toBeLessThanOrEqual(all);
+      expect(copied).toBeGreaterThanOrEqual(visible);
+    },
+    LIMIT,
+  );
+
+  test(
     "what cannot be is refused at the start, each with its code, and nothing is written",
     async () => {
       const { topic } = await filled(served, 100);

@@ -146,6 +146,7 @@ export class Secondary implements CommitListener {
       const claims = await this.spec.coverage.claim(
         open.map((k) => k.key),
         this.#groupEpoch,
+        open.map((k) => k.lane),
       );
       if (this.#closed) return;
       for (const [i, k] of open.entries()) {

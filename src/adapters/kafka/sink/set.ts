@@ -15,32 +15,31 @@ import type { Authority, WriterIdentity } from "../../../core/ports/coverage.ts"
 import type { SetFiles, SetRefusal } from "../../../core/ports/lane-parts.ts";
 import type { Span, StreamKey } from "../../../core/records/stream.ts";
 import { sleep } from "../../../core/time/clock.ts";
-import { type ClientParts, KafkaClient } from "../client.ts";
 import { columnsOf } from "../producer/columns.ts";
 import type { Delivery } from "../producer/delivery.ts";
-import type { ProducerOptions } from "../producer/options.ts";
-import { KafkaProducer, type ProducerParts } from "../producer/producer.ts";
+import type { KafkaProducer } from "../producer/producer.ts";
 import type { RecordColumns } from "../wire/records/record-writer.ts";
-import type { KafkaSinkSettings } from "./settings.ts";
+import {
+  type Held,
+  type LaneTransactions,
+  type LaneTransactionsOptions,
+  type LaneTransactionsParts,
+  sameIdentity,
+} from "./lane-transactions.ts";
 import { encodeLanded, type Landed, RANGE_PARTITION, rangeKey, type SinkKey } from "./state.ts";
 
 /** The moments of a transaction, in order; a test ends the process there. */
 export type TransactionPoint = (typeof TRANSACTION_POINTS)[number];
 
 /** Plain data: it crosses to the lane's thread. */
-export interface TransactionSetOptions {
-  readonly settings: KafkaSinkSettings;
+export interface TransactionSetOptions extends LaneTransactionsOptions {
   readonly key: SinkKey;
   readonly coverageTopic: string;
-  readonly compression: NonNullable<ProducerOptions["compression"]>;
-  readonly compressionLevel: number | null;
-  readonly batchBytes: number;
-  readonly transactionTimeoutMs: number;
+  /** Nothing is sent before the seal: other sets of the lane may come to their end before. */
+  readonly late: boolean;
 }
 
-export interface TransactionSetParts extends ClientParts, ProducerParts {
-  /** Unique to this lane of this process: identities of another life are not used. */
-  readonly writer: string;
+export interface TransactionSetParts extends LaneTransactionsParts {
   readonly hook?: (point: TransactionPoint) => void;
 }
 
@@ -52,25 +51,13 @@ export interface SetRecords {
   readonly bytes: number;
 }
 
-/** Brokers take what they are asked to; a record is only compared with what they allow. */
-const MAX_RECORD_BYTES = 512 * 1024 * 1024;
-const BUFFER_BYTES = 8 * 1024 * 1024;
-const LINGER_MS = 20;
-/** An outage is seen as one after so long, and the records are read again after it. */
-const PATIENCE_MS = 60_000;
 /** So that what does not pass by itself is not tried in a circle at full speed. */
 const REFUSAL_PAUSE_MS = 1_000;
 
 export class TransactionSet {
   readonly #o: TransactionSetOptions;
   readonly #p: TransactionSetParts;
-  #settings: KafkaSinkSettings;
-  #client: KafkaClient | null = null;
-  #producer: KafkaProducer | null = null;
-  /** Whose `#producer` is. */
-  #identity: WriterIdentity | null = null;
-  /** It failed, or was left in the middle: of no use any more. */
-  #spent: WriterIdentity | null = null;
+  readonly #lane: LaneTransactions;
   /** Of the open set; null: it has no records yet. */
   #writer: WriterIdentity | null = null;
   #begun = false;
@@ -80,28 +67,21 @@ export class TransactionSet {
   #byStream = new Map<StreamKey, { rows: number; bytes: number }>();
   #rows = 0;
   #size = 0;
-  /** Of the stream's current generation, by this lane. */
-  readonly #landed = new Map<StreamKey, Held>();
   #refusal: SetRefusal | null = null;
   /** Whether claiming anew at once may well come to the same. */
   #pause = false;
   /** Why, where people have to look at it: told once. */
   #trouble: Failure | null = null;
 
-  constructor(options: TransactionSetOptions, parts: TransactionSetParts) {
+  /** `lane`: shared with the other sets of the lane. */
+  constructor(options: TransactionSetOptions, parts: TransactionSetParts, lane: LaneTransactions) {
     this.#o = options;
-    this.#settings = options.settings;
     this.#p = parts;
-  }
-
-  /** Connections that are opened from now on use these. */
-  renew(settings: KafkaSinkSettings): void {
-    this.#settings = settings;
-    this.#client?.renew(settings);
+    this.#lane = lane;
   }
 
   get held(): number {
-    return this.#queued + (this.#producer?.held ?? 0);
+    return this.#queued + (this.#begun ? this.#lane.held : 0);
   }
 
   get size(): number {
@@ -137,7 +117,8 @@ export class TransactionSet {
 
   /** Sends what was added; waits while the producer has no room. */
   async flush(): Promise<void> {
-    if (this.#refusal === null && this.#queue.length > 0) await this.#orRefuse(() => this.#send());
+    if (this.#refusal === null && this.#queue.length > 0 && !this.#o.late)
+      await this.#orRefuse(() => this.#send());
     this.#tellOnce();
   }
 
@@ -152,7 +133,7 @@ export class TransactionSet {
   }
 
   async abort(): Promise<void> {
-    if (this.#begun || this.#rows > 0) this.#drop();
+    this.#drop();
     this.#clear();
   }
 
@@ -170,12 +151,9 @@ export class TransactionSet {
     this.#trouble = null;
   }
 
-  /** The transaction, if there is one, is left to whoever asks for the identity next. */
   #drop(): void {
-    this.#spent = this.#writer ?? this.#identity;
-    this.#producer?.abort();
-    this.#producer = null;
-    this.#identity = null;
+    if (this.#begun && this.#writer !== null) this.#lane.spend(this.#writer);
+    this.#begun = false;
   }
 
   /** Throws only what would be the same the next time. */
@@ -204,7 +182,7 @@ export class TransactionSet {
   }
 
   async #open(writer: WriterIdentity): Promise<KafkaProducer> {
-    const producer = await this.#producing(writer);
+    const producer = await this.#lane.producing(writer);
     if (!this.#begun) {
       producer.begin();
       this.#begun = true;
@@ -213,44 +191,10 @@ export class TransactionSet {
     return producer;
   }
 
-  async #producing(writer: WriterIdentity): Promise<KafkaProducer> {
-    if (this.#producer !== null && this.#identity !== null && sameIdentity(this.#identity, writer))
-      return this.#producer;
-    const stale = this.#spent !== null && sameIdentity(this.#spent, writer);
-    if (writer.life !== this.#p.writer || stale) {
-      throw new Refused(
-        "fenced",
-        new Failure("kafka.producer_fenced", `the identity of ${writer.id} is spent`),
-      );
-    }
-    this.#producer?.abort();
-    this.#identity = writer;
-    this.#client ??= new KafkaClient(this.#settings, this.#p);
-    const { transactionTimeoutMs, batchBytes, compression, compressionLevel } = this.#o;
-    const level = compressionLevel === null ? {} : { compressionLevel };
-    this.#producer = new KafkaProducer(
-      this.#client,
-      {
-        transactionalId: writer.id,
-        transactionTimeoutMs,
-        deliveryTimeoutMs: Math.min(transactionTimeoutMs, PATIENCE_MS),
-        batchBytes,
-        bufferBytes: BUFFER_BYTES,
-        maxRecordBytes: MAX_RECORD_BYTES,
-        lingerMs: LINGER_MS,
-        compression,
-        ...level,
-      },
-      this.#p,
-    );
-    await this.#producer.assume({ id: writer.producerId, epoch: writer.epoch }, this.#client.life);
-    return this.#producer;
-  }
-
   async #send(): Promise<void> {
     if (this.#writer === null) throw new Failure("internal.bug", "records without a writer's identity");
     const producer = await this.#open(this.#writer);
-    const signal = this.#client!.life;
+    const signal = this.#lane.life;
     for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
       this.#queued -= next.bytes;
       const to = next.partition === null ? { signal } : { partition: next.partition, signal };
@@ -262,7 +206,7 @@ export class TransactionSet {
     const writer = this.#proven(spans, authorities);
     await this.#send();
     const producer = await this.#open(writer);
-    const signal = this.#client!.life;
+    const signal = this.#lane.life;
     await producer.flush(signal);
     for (const delivery of this.#deliveries) await delivery.done;
     this.#p.hook?.("rows_copied");
@@ -280,7 +224,7 @@ export class TransactionSet {
     await producer.commit(signal);
     this.#begun = false;
     this.#p.hook?.("commit_answered");
-    for (const [stream, l] of landed) this.#landed.set(stream, l);
+    for (const [stream, l] of landed) this.#lane.landed.set(stream, l);
   }
 
   /** Every stream is written under one identity, which is the set's. */
@@ -309,7 +253,7 @@ export class TransactionSet {
     const all = new Map<StreamKey, Held>();
     for (const a of authorities) {
       if (a.kind !== "generation") continue;
-      const known = this.#landed.get(a.stream);
+      const known = this.#lane.landed.get(a.stream);
       const before = known?.generation === a.generation ? known.landed : NOTHING;
       let { ranges } = before;
       for (const span of spans.filter((s) => s.stream === a.stream)) {
@@ -325,11 +269,6 @@ export class TransactionSet {
     }
     return all;
   }
-}
-
-interface Held {
-  readonly generation: number;
-  readonly landed: Landed;
 }
 
 const NOTHING: Landed = { ranges: [], rows: 0, bytes: 0 };
@@ -348,7 +287,3 @@ class Refused extends Error {
 
 /** In the second protocol brokers tell an old epoch from a transaction that can only be aborted by nothing. */
 const FENCED: ReadonlySet<string> = new Set(["kafka.producer_fenced", "kafka.transaction_failed"]);
-
-function sameIdentity(a: WriterIdentity, b: WriterIdentity): boolean {
-  return a.id === b.id && a.life === b.life && a.producerId === b.producerId && a.epoch === b.epoch;
-}

@@ -5,8 +5,9 @@ import type { RawWriter, SetFiles, SetRefusal } from "../../../core/ports/lane-p
 import type { RawBatch } from "../../../core/records/raw-batch.ts";
 import { type Span, type StreamKey, streamKey } from "../../../core/records/stream.ts";
 import { type HeaderChoice, ownedColumns } from "./columns.ts";
+import type { LaneTransactions } from "./lane-transactions.ts";
 import { TransactionSet, type TransactionSetOptions, type TransactionSetParts } from "./set.ts";
-import { filledName, type KafkaSinkSettings } from "./settings.ts";
+import { filledName } from "./settings.ts";
 
 /** Plain data: it crosses to the lane's thread. */
 export interface KafkaWriterOptions extends TransactionSetOptions {
@@ -31,13 +32,10 @@ export class KafkaWriter implements RawWriter {
   /** Largest record of the set, for whoever has to find one that is too large. */
   #most: Largest = { bytes: -1, at: "" };
 
-  constructor(options: KafkaWriterOptions, parts: TransactionSetParts) {
+  /** `lane`: shared with the other writers of the lane. */
+  constructor(options: KafkaWriterOptions, parts: TransactionSetParts, lane: LaneTransactions) {
     this.#o = options;
-    this.#set = new TransactionSet(options, parts);
-  }
-
-  renew(settings: KafkaSinkSettings): void {
-    this.#set.renew(settings);
+    this.#set = new TransactionSet(options, parts, lane);
   }
 
   get held(): number {
