@@ -17,7 +17,7 @@ import { peersOf } from "./peers.ts";
 import { lastLine, type Ran, runProcess } from "./process.ts";
 import { topicOf } from "./topics.ts";
 
-const COUNT = 500_000;
+const COUNT = 2_000_000;
 const SMALL = 20_000;
 
 interface Run {
