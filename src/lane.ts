@@ -5,8 +5,9 @@ import { createFrameDecoder } from "./adapters/kafka/wire/records/frame-decoder.
 import type { LaneInit } from "./adapters/lanes/worker-host.ts";
 import { systemClock } from "./adapters/system/clock.ts";
 import type { BatchLaneInit, BatchThread, CutterInit } from "./commands/batch-lane.ts";
-import { laneBranches } from "./commands/lane-branches.ts";
+import { type DecodeLaneOf, laneBranches } from "./commands/lane-branches.ts";
 import type { LaneConfig, RenewSink } from "./commands/lane-config.ts";
+import { type AnswerSchema, AskedSchemas } from "./commands/lane-schemas.ts";
 import { rawWriter } from "./commands/lane-writers.ts";
 import { asFailure, toWire } from "./core/failure/failure.ts";
 import { Lane } from "./core/pipeline/lane.ts";
@@ -16,10 +17,12 @@ declare const self: Worker;
 
 const post = (message: FromLane, transfer: ArrayBuffer[] = []) => self.postMessage(message, transfer);
 
+const schemas = new AskedSchemas((ask) => self.postMessage(ask));
+
 let lane: Lane | null = null;
 let renew: (message: RenewSink) => void = () => {};
 
-function build(init: LaneInit<LaneConfig>): Lane {
+function build(init: LaneInit<LaneConfig>, decodeLane: DecodeLaneOf | null): Lane {
   const { config } = init;
   loadRuntime();
   const codecs = loadNative(libduckdbPath());
@@ -27,7 +30,15 @@ function build(init: LaneInit<LaneConfig>): Lane {
   const { sink } = config;
   let serial = 0;
   const { writer, renew: renewed } = rawWriter(sink, instance, codecs);
-  const branches = laneBranches(config, init.lane, instance, codecs, () => lane?.isOpen ?? false, post);
+  const branches = laneBranches(
+    config,
+    {
+      ...{ lane: init.lane, instance, codecs, post },
+      primaryOpen: () => lane?.isOpen ?? false,
+      schema: (topic, ref) => schemas.schema(topic, ref),
+    },
+    decodeLane,
+  );
   renew = (message) => {
     renewed(message.sink);
     branches?.renew(message.branches);
@@ -54,7 +65,7 @@ function build(init: LaneInit<LaneConfig>): Lane {
 let batch: Promise<BatchThread> | null = null;
 
 self.onmessage = (
-  e: MessageEvent<LaneInit<LaneConfig> | ToLane | RenewSink | BatchLaneInit | CutterInit>,
+  e: MessageEvent<LaneInit<LaneConfig> | ToLane | RenewSink | AnswerSchema | BatchLaneInit | CutterInit>,
 ) => {
   const message = e.data;
   if (message.t === "batch" || message.t === "cutter") {
@@ -72,18 +83,31 @@ self.onmessage = (
     );
     return;
   }
+  if (message.t === "schema") {
+    schemas.answer(message);
+    return;
+  }
   if (message.t === "renew") {
     renew(message);
     return;
   }
   if (message.t !== "init") {
-    lane?.receive(message);
+    if (lane !== null || starting === null) lane?.receive(message);
+    else void starting.then(() => lane?.receive(message));
     return;
   }
+  starting = start(message);
+};
+
+/** Until then messages wait, in their order. */
+let starting: Promise<void> | null = null;
+
+async function start(init: LaneInit<LaneConfig>): Promise<void> {
   try {
-    lane = build(message);
+    const decode = init.config.decode === null ? null : await import("./commands/lane-decode.ts");
+    lane = build(init, decode?.decodeLane ?? null);
     post({ t: "ready" });
   } catch (error) {
     post({ t: "dead", failure: toWire(asFailure(error)) });
   }
-};
+}

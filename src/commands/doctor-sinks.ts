@@ -33,7 +33,7 @@ export function sinkCheckup(
           ...preparedOf(config, sink),
           prefix: sink.metadata_prefix,
           upsert: sink.mode === "upsert",
-          raw: !isBatch(config),
+          raw: !isBatch(config) && sink.receives === "raw",
         },
         postgresClientParts,
       );

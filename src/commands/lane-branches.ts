@@ -1,14 +1,15 @@
 /** The sinks of a lane beside its primary one. */
 import { systemClock } from "../adapters/system/clock.ts";
-import type { Codecs } from "../core/compression/codec.ts";
 import { Branch } from "../core/pipeline/branch.ts";
 import { Branches } from "../core/pipeline/branches.ts";
 import type { LaneBranches } from "../core/pipeline/lane.ts";
-import type { FromLane } from "../core/ports/lane.ts";
 import type { RawBatch } from "../core/records/raw-batch.ts";
-import type { StreamKey } from "../core/records/stream.ts";
-import type { LaneConfig, LaneSink } from "./lane-config.ts";
+import type { LaneBranch, LaneConfig, LaneSink } from "./lane-config.ts";
+import type { DecodeContext, decodeLane as DecodeLaneFunction } from "./lane-decode.ts";
 import { laneTransactions, type OpenedWriter, rawWriter } from "./lane-writers.ts";
+
+/** Loaded by lanes that decode alone. */
+export type DecodeLaneOf = typeof DecodeLaneFunction;
 
 export interface OpenedBranches extends LaneBranches {
   /** Takes over secrets that were read again. */
@@ -18,16 +19,60 @@ export interface OpenedBranches extends LaneBranches {
 /** Sets of a sink that are filled and sealed at a time. */
 const MOST_WRITERS = 64;
 
-/** Null: the primary sink is the only one. */
+/** Null: the primary sink is the only one. Sinks of raw records come before those of what is made of them. */
 export function laneBranches(
-  { branches: configured }: LaneConfig,
-  lane: number,
-  instance: string,
-  codecs: Codecs,
-  primaryOpen: () => boolean,
-  post: (m: FromLane) => void,
+  { branches: configured, decode }: LaneConfig,
+  context: Omit<DecodeContext, "first">,
+  decodeLane: DecodeLaneOf | null,
 ): OpenedBranches | null {
   if (configured.length === 0) return null;
+  const raw = configured.filter((b) => b.receives === "raw");
+  const first = raw.length;
+  const plain = rawBranches(raw, context);
+  const derived =
+    decode === null || decodeLane === null
+      ? null
+      : decodeLane(decode, configured.slice(first), { ...context, first });
+  const all: readonly Pick<
+    Branches<never>,
+    "bundled" | "primarySealed" | "forget" | "reset" | "skips" | "pressing"
+  >[] = derived === null ? [plain.branches] : [plain.branches, derived.branches];
+  return {
+    get pressing() {
+      return all.some((b) => b.pressing);
+    },
+    skips: (stream) => all.flatMap((b) => b.skips(stream)),
+    bundled: () => {
+      for (const b of all) b.bundled();
+    },
+    primarySealed: (reason) => {
+      for (const b of all) b.primarySealed(reason);
+    },
+    forget: (streams) => {
+      for (const b of all) b.forget(streams);
+    },
+    reset: (epoch) => {
+      derived?.stage.reset();
+      for (const b of all) b.reset(epoch);
+    },
+    receive: (sink, m) =>
+      sink < first ? plain.branches.receive(sink, m) : derived?.branches.receive(sink - first, m),
+    take: (stream, key, batch) => {
+      if (first > 0) plain.branches.give(stream, key, () => batch, batch.span);
+      derived?.stage.take(stream, key, batch);
+    },
+    settled: () => derived?.stage.settled() ?? Promise.resolve(),
+    renew: (sinks) => {
+      plain.renew(sinks.slice(0, first));
+      derived?.renew(sinks.slice(first));
+    },
+  };
+}
+
+function rawBranches(
+  configured: readonly LaneBranch[],
+  { lane, instance, codecs, primaryOpen, post }: Omit<DecodeContext, "first">,
+) {
   const sinks: LaneSink[] = configured.map((b) => b.sink);
   const writers: OpenedWriter[][] = configured.map(() => []);
   const shared = sinks.map((sink) => laneTransactions(sink, instance, codecs));
@@ -59,15 +104,13 @@ export function laneBranches(
       return { branch, after };
     }),
   );
-  const take = (stream: number, key: StreamKey, batch: RawBatch) =>
-    branches.give(stream, key, () => batch, batch.span);
-  return Object.assign(branches, {
-    take,
+  return {
+    branches,
     renew: (renewed: readonly LaneSink[]) => {
       for (const [i, sink] of renewed.entries()) {
         sinks[i] = sink;
         for (const w of writers[i] ?? []) w.renew(sink);
       }
     },
-  });
+  };
 }

@@ -3,6 +3,7 @@ import type { KafkaWriterOptions } from "../adapters/kafka/sink/writer.ts";
 import type { ParquetWriterOptions } from "../adapters/parquet/writer.ts";
 import type { PostgresTableOptions } from "../adapters/postgres/table-writer.ts";
 import type { PostgresWriterOptions } from "../adapters/postgres/writer.ts";
+import type { DecodeSection } from "../core/config/decode-options.ts";
 import type { LaneStore } from "./lane-store.ts";
 
 export interface ParquetLaneSink {
@@ -50,6 +51,16 @@ export interface LaneConfig {
   readonly batchBytes: number;
   readonly sink: LaneSink;
   readonly branches: readonly LaneBranch[];
+  /** Null: nothing is decoded. */
+  readonly decode: LaneDecode | null;
+}
+
+export interface LaneDecode {
+  readonly pipeline: string;
+  /** Of all metadata columns. */
+  readonly prefix: string;
+  /** Schemas come from the control thread. */
+  readonly options: Omit<DecodeSection, "registry">;
 }
 
 /** A sink beside the primary one. */
@@ -60,6 +71,10 @@ export interface LaneBranch {
   /** Others come after it. */
   readonly eager: boolean;
   readonly holdBytes: number;
+  readonly receives: "raw" | "decoded" | "rejected";
+  readonly metadata: "none" | "locator" | "all";
+  /** A table that is missing is made, and grows. */
+  readonly create: boolean;
   readonly sink: LaneSink;
 }
 

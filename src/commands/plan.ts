@@ -120,10 +120,16 @@ function besideText(sink: PipelineConfig["sink"]): string {
   const where = placeText(sink);
   const held = formatBytes(sink.hold_bytes);
   return (
-    `secondary: the raw records in ${where}, each visible once it is covered in the primary sink; a lane holds at most ` +
+    `secondary: ${WHAT[sink.receives]} in ${where}, each visible once it is covered in the primary sink; a lane holds at most ` +
     `${held} for it and goes on without it where that is not enough`
   );
 }
+
+const WHAT = {
+  raw: "the raw records",
+  decoded: "decoded rows",
+  rejected: "records that cannot be decoded",
+} as const;
 
 function placeText(sink: PipelineConfig["sink"]): string {
   if (sink.type === "parquet") return `files under ${resolve(sink.path)}`;

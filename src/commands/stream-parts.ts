@@ -4,6 +4,7 @@ import { kafkaSettings } from "../adapters/kafka/settings.ts";
 import { KafkaSource } from "../adapters/kafka/source.ts";
 import { spawnWorkerLane, type Thread } from "../adapters/lanes/worker-host.ts";
 import { createNet } from "../adapters/net/net.ts";
+import { SchemaSources } from "../adapters/registry/schema-sources.ts";
 import { systemChance } from "../adapters/system/chance.ts";
 import { systemClock } from "../adapters/system/clock.ts";
 import { systemSaslCrypto } from "../adapters/system/sasl-crypto.ts";
@@ -13,17 +14,18 @@ import { Budget, type Owner } from "../core/delivery/budget.ts";
 import { Ledger } from "../core/delivery/ledger.ts";
 import { rateLimit } from "../core/delivery/rate-limit.ts";
 import { SizeEstimate } from "../core/delivery/size-estimate.ts";
-import { asFailure, type Failure } from "../core/failure/failure.ts";
+import { asFailure, Failure } from "../core/failure/failure.ts";
 import { Admission } from "../core/pipeline/admission.ts";
 import { BufferPool } from "../core/pipeline/buffer-pool.ts";
 import { Runner } from "../core/pipeline/runner.ts";
 import { PRIMARY, type SecondarySpec } from "../core/pipeline/secondary.ts";
-import type { FromLane, ToLane } from "../core/ports/lane.ts";
+import type { FromLane, LanePort, ToLane } from "../core/ports/lane.ts";
 import type { Observer } from "../core/ports/observer.ts";
 import type { ResolvedConfig } from "./config-file.ts";
 import { crashHook, crashPlan } from "./crash-hook.ts";
 import { kafkaSinkParts } from "./kafka-sink-parts.ts";
-import type { LaneConfig, LaneSink, RenewSink } from "./lane-config.ts";
+import type { LaneConfig, LaneDecode, LaneSink, RenewSink } from "./lane-config.ts";
+import { type AnswerSchema, type AskSchema, answerSchema } from "./lane-schemas.ts";
 import { parquetParts } from "./parquet-parts.ts";
 import { postgresParts } from "./postgres-parts.ts";
 import { HEARTBEAT_MS, isShared, type PointHook, type SinkContext, type SinkParts } from "./sink-parts.ts";
@@ -79,7 +81,8 @@ export function buildStream(
   });
   const beside = besideParts(config, { instance, shared, lanes, laneLife, observer });
   let spawned = 0;
-  const threads = new Map<number, Thread<ToLane | RenewSink, FromLane>>();
+  const threads = new Map<number, LaneThread>();
+  const schemas = schemaSource(config);
   const hooked = hook === null ? {} : { hook };
   const source = new KafkaSource(kafkaSettings(from, VERSION), {
     net: createNet(systemClock),
@@ -123,9 +126,9 @@ export function buildStream(
         const life = `${instance}.${spawned++}`;
         lives.set(lane, life);
         const init = { t: "init", lane, config: laneConfig(config, life, sink.lane, beside) } as const;
-        const thread = spawnWorkerLane<LaneConfig, RenewSink>(init);
+        const thread = spawnWorkerLane<LaneConfig, RenewSink | AnswerSchema>(init);
         threads.set(lane, thread);
-        return thread;
+        return schemas === null ? thread : withSchemas(thread, schemas);
       },
       ledger: new Ledger(),
       admission: new Admission(systemClock, budget, limit, estimate),
@@ -153,6 +156,34 @@ export function buildStream(
       if (atSink) for (const t of threads.values()) t.post({ t: "renew", sink: sink.lane, branches });
       return atSource || atSink;
     },
+  };
+}
+
+type LaneThread = Thread<ToLane | RenewSink | AnswerSchema, FromLane>;
+type FindSchema = Parameters<typeof answerSchema>[1];
+
+/** Null: nothing is decoded. */
+function schemaSource({ decode }: ResolvedConfig): FindSchema | null {
+  if (decode === null) return null;
+  const sources = new SchemaSources(decode, { clock: systemClock, chance: systemChance });
+  return async (topic, ref) => {
+    const schema = await sources.writer(ref, topic, "value");
+    if (schema !== null) return schema;
+    throw new Failure("registry.unknown_schema", `nothing names the schema of ${topic}`);
+  };
+}
+
+/** The lane's questions are answered on the way; everything else goes to the runner. */
+function withSchemas(thread: LaneThread, find: FindSchema): LanePort {
+  return {
+    post: (message, transfer) => thread.post(message, transfer),
+    kill: () => thread.kill(),
+    onMessage: (handler) =>
+      thread.onMessage((m) => {
+        const message = m as FromLane | AskSchema;
+        if (message.t !== "ask_schema") return handler(message);
+        void answerSchema(message, find).then((answer) => thread.post(answer));
+      }),
   };
 }
 
@@ -188,31 +219,39 @@ interface Beside {
   readonly parts: SinkParts;
   readonly spec: SecondarySpec;
   readonly holdBytes: number;
+  readonly sink: ResolvedConfig["sink"];
 }
 
 /** The sinks beside the primary one. */
 function besideParts(config: ResolvedConfig, context: Omit<SinkContext, "hook" | "secondary">): Beside[] {
-  return config.sinks
-    .filter((sink) => sink !== config.sink && sink.role === "secondary")
-    .map((sink) => {
-      const outages: SecondarySpec["outages"] = { tell: null };
-      const holdBytes = sink.hold_bytes;
-      const secondary = { holdBytes, trouble: (f: Failure | null) => outages.tell?.(f) };
-      const hook = crashHook(crashPlan(process.env.TWG_CRASH_AT, sink.name));
-      const parts = sinkParts(config, sink, { ...context, hook, secondary });
-      const spec: SecondarySpec = {
-        name: sink.name,
-        after: [PRIMARY],
-        commits: parts.lane.kind !== "parquet",
-        coverage: parts.coverage,
-        committer: parts.committer,
-        prepare: () => parts.prepare(),
-        sweep: () => parts.sweep(),
-        outages,
-      };
-      return { parts, spec, holdBytes };
-    });
+  const ranked = config.sinks
+    .filter((sink) => sink.role === "secondary")
+    .toSorted((a, b) => RANK[a.receives] - RANK[b.receives]);
+  const rejecting = ranked.flatMap((sink, n) => (sink.receives === "rejected" ? [n] : []));
+  return ranked.map((sink) => {
+    const outages: SecondarySpec["outages"] = { tell: null };
+    const holdBytes = sink.hold_bytes;
+    const secondary = { holdBytes, trouble: (f: Failure | null) => outages.tell?.(f) };
+    const hook = crashHook(crashPlan(process.env.TWG_CRASH_AT, sink.name));
+    const parts = sinkParts(config, sink, { ...context, hook, secondary });
+    const spec: SecondarySpec = {
+      name: sink.name,
+      after: sink.receives === "decoded" ? [PRIMARY, ...rejecting] : [PRIMARY],
+      commits: parts.lane.kind !== "parquet",
+      coverage: parts.coverage,
+      committer: parts.committer,
+      // The table of decoded rows is known with its first schema: lanes make it fit.
+      prepare: () =>
+        sink.receives === "raw" || sink.type === "parquet" ? parts.prepare() : Promise.resolve(),
+      sweep: () => parts.sweep(),
+      outages,
+    };
+    return { parts, spec, holdBytes, sink };
+  });
 }
+
+/** Raw first; rejects before what is decoded. */
+const RANK = { raw: 0, rejected: 1, decoded: 2 } as const;
 
 /** What will not mend itself is told at the start; a sink that is down is waited for beside the work. */
 async function preparedOrLater({ spec }: Beside): Promise<void> {
@@ -241,12 +280,29 @@ function laneConfig(
     batchRows: Math.min(max_records, rows),
     batchBytes: Math.min(max_bytes, bytes),
     sink,
-    branches: beside.map(({ parts, spec, holdBytes }, i) => ({
+    decode: decodeOf(config, beside),
+    branches: beside.map(({ parts, spec, holdBytes, sink: of }, i) => ({
+      receives: of.receives,
+      metadata: of.metadata,
+      create: of.type === "postgres" && of.create,
       name: spec.name,
       after: spec.after.filter((n) => n !== PRIMARY),
       eager: beside.some((b) => b.spec.after.includes(i)),
       holdBytes,
       sink: parts.lane,
     })),
+  };
+}
+
+/** Null where nothing gets what is decoded. */
+function decodeOf({ decode, pipeline }: ResolvedConfig, beside: readonly Beside[]): LaneDecode | null {
+  const derived = beside.filter((b) => b.sink.receives !== "raw");
+  const [one] = derived;
+  if (decode === null || one === undefined) return null;
+  const { registry: _, ...options } = decode;
+  return {
+    pipeline: pipeline.name,
+    prefix: one.sink.metadata_prefix,
+    options: options as LaneDecode["options"],
   };
 }

@@ -6,6 +6,7 @@ import type { ConfigPath, Problem } from "../core/config/problem.ts";
 import { pathText, quoted } from "../core/config/problem.ts";
 import type { BatchConfig } from "./batch-config.ts";
 import type { SinkOf } from "./config-file.ts";
+import { unfitToDecode } from "./unfit-decode.ts";
 
 export function unfit(config: CheckedConfig): Problem[] {
   const { source, sinks } = config as unknown as BatchConfig;
@@ -16,6 +17,7 @@ export function unfit(config: CheckedConfig): Problem[] {
     }),
     ...(source.type === "files" && sinks.length > 1 ? [severalOfFiles(config)] : []),
     ...samePlaces(config, sinks),
+    ...unfitToDecode(config),
   ];
 }
 

@@ -273,6 +273,7 @@ test("schema prints JSON Schema that knows every section and no words of our own
   expect(schema.$schema).toBe("https://json-schema.org/draft/2020-12/schema");
   expect(Object.keys(schema.properties).sort()).toEqual([
     "batch",
+    "decode",
     "observability",
     "pipeline",
     "secrets",

@@ -178,7 +178,7 @@ export class BesideWorld {
     );
     const take = (stream: number, key: StreamKey, batch: RawBatch) =>
       branches.give(stream, key, () => batch, batch.span);
-    return Object.assign(branches, { take });
+    return Object.assign(branches, { take, settled: () => Promise.resolve() });
   }
 
   /** At the moment when a sink shows the spans: those that it comes after must have them. */

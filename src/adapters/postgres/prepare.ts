@@ -23,6 +23,8 @@ export interface Prepared {
   /** Where the coverage of the sink lies. */
   readonly stateSchema: string;
   readonly key: SinkKey;
+  /** Columns of decoded rows that are missing are added. */
+  readonly grows?: boolean;
 }
 
 /** For raw records. */
@@ -89,7 +91,7 @@ async function once(
     checkServer(connection);
     await refuseLost(connection, o);
     if (rejects !== null) await prepareTable(connection, rejects, REJECT_COLUMNS, create);
-    return await prepareTable(connection, table, columns, create, unique);
+    return await prepareTable(connection, table, columns, create, unique, o.grows === true);
   } finally {
     connection.close();
   }

@@ -26,10 +26,12 @@ const sinkShared = {
       examples: ["raw"],
     }),
   receives: z
-    .literal("raw")
+    .enum(["raw", "decoded", "rejected"])
     .default("raw")
-    .describe("What the sink gets: the raw records as they came.")
-    .meta({ why: "The raw lane is what this version has." }),
+    .describe(
+      "What the sink gets. raw: the records as they came. decoded: rows of typed columns, made by [decode]. rejected: records that cannot be decoded, with the reason and all of their bytes.",
+    )
+    .meta({ why: "What a primary sink gets." }),
   role: z
     .enum(["primary_raw", "secondary"])
     .optional()
@@ -40,6 +42,13 @@ const sinkShared = {
       examples: ["primary_raw"],
       why: "Without it: primary_raw where it is the only sink, else secondary.",
     }),
+  metadata: z
+    .enum(["none", "locator", "all"])
+    .default("locator")
+    .describe(
+      "Of a sink of decoded rows: which metadata columns stand behind the payload's. locator: topic, partition, offset and the id of the schema; all: every one but the value. A raw sink has all of them whatever this says.",
+    )
+    .meta({ why: "Enough to find the record that a row came from." }),
   hold_bytes: byteSize({ min: MIB, max: 1024 * MIB })
     .default(16 * MIB)
     .describe(
@@ -62,7 +71,8 @@ export type SourceShared = { readonly type: string };
 
 export type SinkShared = {
   readonly name: string;
-  readonly receives: "raw";
+  readonly receives: "raw" | "decoded" | "rejected";
+  readonly metadata: "none" | "locator" | "all";
   /** Of the checked configuration always. */
   readonly role: "primary_raw" | "secondary";
   readonly hold_bytes: number;

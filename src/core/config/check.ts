@@ -263,11 +263,13 @@ class Check {
   /** Names the options that the design knows with more values than this version; returns the paths it has spoken of. */
   #laterRoles(sink: unknown, path: ConfigPath): string[] {
     const spoken: string[] = [];
-    const roles = [["receives", "raw", LATER_RECEIVES]] as const;
+    const roles = [["receives", ["raw", "decoded", "rejected"], LATER_RECEIVES]] as const;
     for (const [key, only, why] of roles) {
       const value = own(sink, key);
-      if (typeof value !== "string" || value === only || nearest(value, [only]) !== null) continue;
-      this.#say("config.not_in_this_version", [...path, key], quoted(value), quoted(only), why);
+      if (typeof value !== "string" || only.some((o) => o === value) || nearest(value, only) !== null)
+        continue;
+      const allowed = only.map(quoted).join(" | ");
+      this.#say("config.not_in_this_version", [...path, key], quoted(value), allowed, why);
       spoken.push(key);
     }
     return spoken;

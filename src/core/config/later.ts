@@ -4,7 +4,6 @@
  */
 
 export const LATER_SECTIONS: ReadonlyMap<string, string> = new Map([
-  ["decode", "decoding of payloads is not in this version: records land raw"],
   ["contract", "data contracts are not in this version"],
   ["dq", "data quality rules are not in this version"],
   ["transform", "SQL transforms are not in this version"],
@@ -23,6 +22,6 @@ export const LATER_OPTIONS: ReadonlyMap<string, string> = new Map([
 export const LATER_SOURCES: readonly string[] = ["pulsar", "flight", "arrow_ipc", "delta_sharing"];
 export const LATER_SINKS: readonly string[] = ["iceberg", "flight", "arrow_ipc", "zerobus", "delta"];
 
-/** Values of `receives` that need decoded lanes. */
+/** Values of `receives` that need later lanes. */
 export const LATER_RECEIVES =
-  "only raw records can be received in this version (no decode, rejects or audit yet)";
+  "this version has raw, decoded and rejected records (no audit and no transforms yet)";

@@ -136,6 +136,16 @@ export const CODES = {
     true,
     "A sink beside the primary one does not keep up. It misses what comes meanwhile: a gap, which `twg inspect coverage` shows.",
   ),
+  "decode.incompatible": spec(
+    "runtime",
+    false,
+    "A schema cannot share the table with those before it. Its records are a gap of the sinks of decoded rows; raw goes on.",
+  ),
+  "decode.failed": spec(
+    "runtime",
+    false,
+    'A record cannot be decoded and `on_error` is "fail": topic, partition and offset are named.',
+  ),
   "lane.unstable": spec("runtime", false, "A lane died again and again at the same work."),
   // network
   "net.refused": spec(

@@ -18,6 +18,7 @@ import type { Authority } from "../ports/coverage.ts";
 import type { BranchStream, FromBranch, SealedSet, SealReason, ToBranch } from "../ports/lane.ts";
 import type { Span, StreamKey } from "../records/stream.ts";
 import type { Clock, Timer } from "../time/clock.ts";
+import { BranchWriters, type Shaped } from "./branch-writers.ts";
 import { offsetAt, SpanSet } from "./span-set.ts";
 
 export interface BranchOptions<B extends BranchBatch> {
@@ -39,9 +40,8 @@ export interface BranchOptions<B extends BranchBatch> {
   readonly post: (m: FromBranch) => void;
 }
 
-interface BranchSet<B extends BranchBatch> {
+interface BranchSet<B extends BranchBatch> extends Shaped<B> {
   readonly id: string;
-  readonly writer: BranchWriter<B>;
   readonly spans: SpanSet;
   readonly openedAt: number;
   /** Monotonic. */
@@ -69,7 +69,7 @@ export class Branch<B extends BranchBatch> {
   /** Closed and going, in order. */
   #closed: BranchSet<B>[] = [];
   readonly #unsettled = new Set<string>();
-  readonly #free: BranchWriter<B>[] = [];
+  readonly #writers: BranchWriters<B>;
   #epoch = 0;
   #timer: Timer | null = null;
   /** Monotonic time from which it may be attached again; null: it is. */
@@ -79,11 +79,14 @@ export class Branch<B extends BranchBatch> {
   #running = false;
   #wake: (() => void) | null = null;
   #flushWanted = false;
+  /** Why it takes nothing now; null: it does. */
+  blocked: Failure | null = null;
   /** What comes after this one must let go of its open set as well. */
   whenDetached: () => void = () => {};
 
   constructor(options: BranchOptions<B>) {
     this.#o = options;
+    this.#writers = new BranchWriters(options.newWriter);
   }
 
   get held(): number {
@@ -113,7 +116,8 @@ export class Branch<B extends BranchBatch> {
     const upTo = this.#upTo.get(stream);
     // Read a second time: what was missed before is a gap by now.
     if (upTo !== undefined && span.from < upTo) return span.next <= upTo;
-    if (claim === undefined || !this.#attached()) return this.miss(key, span);
+    if (this.blocked !== null) this.detach(this.blocked);
+    if (claim === undefined || this.blocked !== null || !this.#attached()) return this.miss(key, span);
     try {
       this.#write(key, batch, claim.authority);
       this.#upTo.set(stream, span.next);
@@ -168,6 +172,12 @@ export class Branch<B extends BranchBatch> {
     this.#closed.push(open);
     this.#unsettled.add(open.id);
     this.#o.post({ t: "closed", id: open.id, epoch: this.#epoch, spans: open.spans.take() });
+  }
+
+  /** Rows have another shape from now on. */
+  reshape(): void {
+    this.close("files");
+    this.#writers.reshape();
   }
 
   receive(m: ToBranch): void {
@@ -264,11 +274,11 @@ export class Branch<B extends BranchBatch> {
 
   #openSet(openedAt: number): BranchSet<B> {
     if (this.#open !== null) return this.#open;
-    const writer = this.#free.pop() ?? this.#o.newWriter();
+    const shaped = this.#writers.take();
     const id = this.#o.newSetId();
-    writer.open(id);
+    shaped.writer.open(id);
     const since = this.#o.clock.monotonic();
-    this.#open = { id, writer, spans: new SpanSet(), openedAt, since, state: "open", reason: "interval" };
+    this.#open = { ...shaped, id, spans: new SpanSet(), openedAt, since, state: "open", reason: "interval" };
     this.#arm();
     return this.#open;
   }
@@ -327,7 +337,7 @@ export class Branch<B extends BranchBatch> {
       const files = await this.#retrying(set, () => set.writer.seal(spans, authorities));
       if (set.state === "dropped") return;
       this.#closed = this.#closed.filter((s) => s !== set);
-      this.#free.push(set.writer);
+      this.#writers.give(set);
       const { id, reason, openedAt } = set;
       if ("refused" in files)
         return this.#o.post({
@@ -403,7 +413,7 @@ export class Branch<B extends BranchBatch> {
     const busy = set.state === "going";
     set.state = "dropped";
     this.#closed = this.#closed.filter((s) => s !== set);
-    void this.#abort(set.writer, busy);
+    void this.#writers.abort(set, busy);
     this.#wake?.();
   }
 
@@ -416,7 +426,7 @@ export class Branch<B extends BranchBatch> {
     this.#timer = null;
     open.state = "dropped";
     // A flush of it may be under way.
-    void this.#abort(open.writer, this.#running);
+    void this.#writers.abort(open, this.#running);
     this.#wake?.();
     return open.spans.take();
   }
@@ -424,16 +434,6 @@ export class Branch<B extends BranchBatch> {
   #dropAll(): void {
     for (const s of [...this.#closed]) this.#drop(s);
     this.#dropOpen();
-  }
-
-  /** A writer in whose middle something is under way is not used again. */
-  async #abort(writer: BranchWriter<B>, busy: boolean): Promise<void> {
-    try {
-      await writer.abort();
-      if (!busy) this.#free.push(writer);
-    } catch {
-      // What it left behind is swept at the next start.
-    }
   }
 
   #tellMissed(): void {

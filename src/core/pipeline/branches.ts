@@ -43,6 +43,13 @@ export class Branches<B extends BranchBatch> {
     }
   }
 
+  miss(key: StreamKey, span: Span, failure: Failure | null): void {
+    for (const { branch } of this.#all) {
+      if (failure !== null) branch.detach(failure);
+      branch.miss(key, span);
+    }
+  }
+
   bundled(): void {
     for (const { branch } of this.#all) branch.bundled();
   }

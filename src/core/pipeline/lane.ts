@@ -39,6 +39,8 @@ export interface LaneBranches
   > {
   /** The primary sink took these rows. */
   take(stream: number, key: StreamKey, batch: RawBatch): void;
+  /** Before a stop: what was taken and waits for something is written, or was waited for long enough. */
+  settled(): Promise<void>;
 }
 
 interface LaneEntry {
@@ -291,6 +293,7 @@ export class Lane {
 
   async #seal(reason: SealReason): Promise<void> {
     await this.#sealPrimary(reason);
+    if (reason === "drain" || reason === "revoke") await this.#o.branches?.settled();
     this.#o.branches?.primarySealed(reason);
   }
 

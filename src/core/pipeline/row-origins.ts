@@ -18,7 +18,7 @@ const TWO32 = 0x1_0000_0000;
 const UTF8 = new TextEncoder();
 const TRANSPORT = UTF8.encode("file");
 
-const TYPES: Readonly<Record<MetadataType, ColumnType>> = {
+export const METADATA_TYPES: Readonly<Record<MetadataType, ColumnType>> = {
   string: TEXT,
   bytes: BYTES,
   bytes16: { id: "fixed", bytes: 16 },
@@ -78,7 +78,7 @@ export function originFields({ metadata, prefix, ranked }: Shape): readonly Colu
   const listed = metadata === "all" ? wanted : wanted.toSorted((a, b) => order(a.name) - order(b.name));
   const fields = listed.map((c) => ({
     name: metadataName(prefix, c),
-    type: TYPES[c.type],
+    type: METADATA_TYPES[c.type],
     nullable: !known.has(c.name),
   }));
   return ranked ? [...fields, { name: `${prefix}${RANK}`, type: INT32, nullable: false }] : fields;
@@ -109,7 +109,7 @@ export class RowOrigins {
     this.#pipeline = UTF8.encode(spec.pipeline);
     this.#now = now;
     this.#rank = spec.ranked ? new FixedBuilder(INT32) : null;
-    this.#id = all ? new FixedBuilder(TYPES.bytes16) : null;
+    this.#id = all ? new FixedBuilder(METADATA_TYPES.bytes16) : null;
     this.#ingested = all ? new FixedBuilder(MILLIS) : null;
   }
 

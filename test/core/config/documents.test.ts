@@ -129,6 +129,7 @@ test("shared options come first and are not repeated", () => {
     "roll_bytes",
     "mode",
     "roll_interval_ms",
+    "metadata",
     "hold_bytes",
   ]);
 });
@@ -141,6 +142,7 @@ test("an adapter's own option wins over the shared one of its name", () => {
     name: "fixed",
     receives: "raw",
     hold_bytes: 16_777_216,
+    metadata: "locator",
   });
 });
 

@@ -34,7 +34,8 @@ export interface WantedColumn extends TableColumnSpec {
 
 /**
  * Makes the table or proves that it fits; the type of each of its columns. `unique`: columns by which rows replace each
- * other; none: rows are added. Throws postgres.missing,
+ * other; none: rows are added. `grows`: columns that are missing and may be null are added to a table that is there.
+ * Throws postgres.missing,
  * .table_mismatch, .not_durable or .denied.
  */
 export async function prepareTable(
@@ -43,6 +44,7 @@ export async function prepareTable(
   columns: readonly WantedColumn[],
   create: boolean,
   unique: readonly string[] = [],
+  grows = false,
 ): Promise<readonly FoundColumn[]> {
   const at = `${connection.at} ${shownTable(name)}`;
   let found = await look(connection, name, unique);
@@ -58,6 +60,16 @@ export async function prepareTable(
     // No BEGIN and COMMIT: one script is one transaction, or part of the caller's, who may want to roll it back.
     await connection.script([lock, createStatement(name, columns, unique)].join(";"));
     found = await look(connection, name, unique);
+  }
+  if (found !== null && grows) {
+    const there = new Set(found.columns.map((c) => c.name));
+    const more = columns.filter((c) => c.nullable && !there.has(c.name));
+    if (more.length > 0) {
+      // Others may add the same ones at this moment.
+      const adds = more.map((c) => `ADD COLUMN IF NOT EXISTS ${quoted(c.name)} ${c.type}`).join(", ");
+      await connection.script(`ALTER TABLE ${quotedTable(name)} ${adds}`);
+      found = await look(connection, name, unique);
+    }
   }
   if (found === null) throw new Failure("postgres.missing", "the table was created and is not there", { at });
   const problems = differences(found, columns, unique);

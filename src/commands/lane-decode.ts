@@ -1,0 +1,256 @@
+/** The decoding part of a lane: from records to the sinks of typed rows and of rejects. */
+import { isUtf8 } from "node:buffer";
+import { DuckEngine } from "../adapters/duckdb/engine.ts";
+import { ParquetEncoder } from "../adapters/duckdb/parquet-encode.ts";
+import { createNet } from "../adapters/net/net.ts";
+import { ParquetTableWriter } from "../adapters/parquet/table-writer.ts";
+import type { TargetColumn } from "../adapters/postgres/copy/table-rows.ts";
+import { prepareFields } from "../adapters/postgres/prepare.ts";
+import { PostgresTableWriter } from "../adapters/postgres/table-writer.ts";
+import { systemChance } from "../adapters/system/chance.ts";
+import { systemClock } from "../adapters/system/clock.ts";
+import { systemSaslCrypto } from "../adapters/system/sasl-crypto.ts";
+import { compileAvro } from "../core/codecs/avro/compile.ts";
+import { framingOf } from "../core/codecs/framing/framing.ts";
+import { compileJson } from "../core/codecs/json/compile.ts";
+import { compileProtobuf } from "../core/codecs/protobuf/compile.ts";
+import { DecodeError, type RecordDecoder } from "../core/codecs/record-codec.ts";
+import type { Codecs } from "../core/compression/codec.ts";
+import { type DecodeSection, type PayloadPlan, payloadPlan } from "../core/config/decode-options.ts";
+import { asFailure, Failure, toWire } from "../core/failure/failure.ts";
+import { Branch } from "../core/pipeline/branch.ts";
+import { Branches } from "../core/pipeline/branches.ts";
+import { DecodeStage } from "../core/pipeline/decode-stage.ts";
+import { type DerivedBatch, rejectFields } from "../core/pipeline/derived.ts";
+import { type RawMetadata, rawOriginFields } from "../core/pipeline/raw-origins.ts";
+import { TableBranchWriter } from "../core/pipeline/table-branch.ts";
+import type { FromLane } from "../core/ports/lane.ts";
+import type { RefusedCell, TableSink } from "../core/ports/table-sink.ts";
+import type { SchemaRef, SchemaText } from "../core/schema/resolver.ts";
+import type { ColumnField, TableBatch } from "../core/types/table-batch.ts";
+import { crashHook } from "./crash-hook.ts";
+import type { LaneBranch, LaneDecode, LaneSink } from "./lane-config.ts";
+import { openLaneStore } from "./lane-store.ts";
+
+/** Of the engine that encodes row groups. */
+const ENGINE_BYTES = 256 * 1024 * 1024;
+const HOLD_SHARE = 4;
+/** A table that could not be prepared is tried again after so long, ms. */
+const RETRY_MS = 5_000;
+
+export interface DecodeContext {
+  readonly lane: number;
+  readonly instance: string;
+  readonly codecs: Codecs;
+  /** Number of the first of the sinks. */
+  readonly first: number;
+  readonly primaryOpen: () => boolean;
+  readonly post: (m: FromLane) => void;
+  readonly schema: (topic: string, ref: SchemaRef) => Promise<SchemaText>;
+}
+
+export interface DecodeLane {
+  readonly stage: DecodeStage;
+  readonly branches: Branches<DerivedBatch>;
+  renew(sinks: readonly LaneSink[]): void;
+}
+
+export function decodeLane(
+  decode: LaneDecode,
+  configured: readonly LaneBranch[],
+  context: DecodeContext,
+): DecodeLane {
+  const sinks = configured.map((b, i) => new DerivedSink(b, decode, i + context.first, context));
+  const branches = new Branches<DerivedBatch>(
+    sinks.map((s, i) => ({ branch: s.branch, after: configured[i]!.after.map((n) => n - context.first) })),
+  );
+  const { lane, post } = context;
+  const stage = new DecodeStage(
+    {
+      pipeline: decode.pipeline,
+      prefix: decode.prefix,
+      metadata: widest(configured.filter((b) => b.receives === "decoded").map((b) => b.metadata)),
+      holdBytes: Math.max(...configured.map((b) => b.holdBytes)),
+    },
+    {
+      clock: systemClock,
+      framing: (topic) => {
+        const { framing, format } = planOf(decode, topic);
+        const protobuf = format === "protobuf";
+        const maxPayloadBytes = decode.options.max_payload_bytes;
+        return framingOf(framing, { part: "value", protobuf, maxPayloadBytes, codecs: context.codecs });
+      },
+      failsOnError: (topic) => planOf(decode, topic).onError === "fail",
+      schema: context.schema,
+      compile: (topic, schema, message) => compiled(decode, planOf(decode, topic), schema, message),
+      fit: async (fields) => {
+        await Promise.all(sinks.map((s) => s.fit(fields)));
+      },
+      give: (stream, key, batch) => branches.give(stream, key, () => batch, batch.span),
+      miss: (key, batch, failure) => branches.miss(key, batch.span, failure),
+      trouble: (failure) => {
+        const wire = failure === null ? null : toWire(failure);
+        for (const s of sinks) post({ t: "branch", sink: s.sink, m: { t: "trouble", failure: wire } });
+      },
+      fatal: (failure) => post({ t: "dead", failure: toWire(failure) }),
+    },
+  );
+  void lane;
+  return {
+    stage,
+    branches,
+    renew: (renewed) => {
+      for (const [i, sink] of renewed.entries()) sinks[i]?.renew(sink);
+    },
+  };
+}
+
+function planOf({ options }: LaneDecode, topic: string): PayloadPlan {
+  const plan = payloadPlan(options as DecodeSection, topic, "value");
+  if (plan === null) throw new Failure("internal.bug", `no plan for ${topic}`);
+  return plan;
+}
+
+function compiled(
+  { prefix, options }: LaneDecode,
+  plan: PayloadPlan,
+  schema: SchemaText,
+  message: readonly number[] | null,
+): RecordDecoder {
+  switch (schema.format) {
+    case "avro":
+      return compileAvro({ writer: schema }, { isUtf8, reserved: prefix });
+    case "json": {
+      const maxBytes = options.max_payload_bytes;
+      return compileJson(schema, { isUtf8, maxBytes, unknown: "reject", reserved: prefix });
+    }
+    case "protobuf": {
+      const named = message ?? plan.message;
+      const decoder = compileProtobuf(schema, named === null ? {} : { message: named });
+      const taken = decoder.fields.find((f) => f.name.startsWith(prefix));
+      if (taken !== undefined)
+        throw new DecodeError("decode.reserved", taken.name, `names that begin with ${prefix} are reserved`);
+      return decoder;
+    }
+  }
+}
+
+function widest(all: readonly RawMetadata[]): RawMetadata {
+  return all.includes("all") ? "all" : all.includes("locator") ? "locator" : "none";
+}
+
+/** One sink of derived rows in a lane: its table as it is now, and a writer for each set. */
+class DerivedSink {
+  readonly branch: Branch<DerivedBatch>;
+  readonly sink: number;
+  readonly #o: LaneBranch;
+  readonly #decode: LaneDecode;
+  readonly #c: DecodeContext;
+  #lane: LaneSink;
+  #fields: readonly ColumnField[];
+  #targets: readonly TargetColumn[] | null = null;
+  #engine: DuckEngine | null = null;
+  #made = 0;
+  #sets = 0;
+  #attempt = 0;
+
+  constructor(options: LaneBranch, decode: LaneDecode, sink: number, context: DecodeContext) {
+    this.#o = options;
+    this.#decode = decode;
+    this.#c = context;
+    this.#lane = options.sink;
+    this.sink = sink;
+    this.#fields = options.receives === "rejected" ? rejectFields(decode.prefix) : [];
+    const { lane, instance, primaryOpen, post } = context;
+    const { name, eager, holdBytes } = options;
+    const { rollBytes, rollIntervalMs, kind } = options.sink;
+    this.branch = new Branch<DerivedBatch>({
+      ...{ lane, name, eager, holdBytes, rollBytes, rollIntervalMs, primaryOpen },
+      commits: kind !== "parquet",
+      clock: systemClock,
+      newWriter: () => this.#writer(),
+      newSetId: () => `${instance}b${sink}-${this.#sets++}`,
+      post: (m) => post({ t: "branch", sink, m }),
+    });
+  }
+
+  renew(sink: LaneSink): void {
+    this.#lane = sink;
+    this.branch.reshape();
+  }
+
+  /** All columns that there are; resolves when the table has them, or when that is tried again beside the work. */
+  async fit(all: readonly ColumnField[]): Promise<void> {
+    if (this.#o.receives === "decoded") {
+      const metadata = new Set(rawOriginFields("all", this.#decode.prefix).map((f) => f.name));
+      const wanted = new Set(rawOriginFields(this.#o.metadata, this.#decode.prefix).map((f) => f.name));
+      this.#fields = all.filter((f) => !metadata.has(f.name) || wanted.has(f.name));
+    } else if (this.#targets !== null) return;
+    this.branch.reshape();
+    if (this.#lane.kind === "postgres") await this.#prepare(++this.#attempt);
+  }
+
+  async #prepare(attempt: number): Promise<void> {
+    if (this.#lane.kind !== "postgres" || attempt !== this.#attempt) return;
+    const { settings, table, rejects, stateSchema, pipeline, sink } = this.#lane.writer;
+    const prepared = { settings, table, rejects, stateSchema, create: this.#o.create, grows: this.#o.create };
+    const fields = this.#fields;
+    try {
+      const key = { pipeline, sink };
+      this.#targets = await prepareFields({ ...prepared, key, unique: [] }, fields, this.#client());
+      this.branch.blocked = null;
+    } catch (e) {
+      this.branch.blocked = asFailure(e);
+      systemClock.after(RETRY_MS, () => void this.#prepare(attempt));
+    }
+  }
+
+  #client() {
+    return {
+      net: createNet(systemClock),
+      clock: systemClock,
+      crypto: systemSaslCrypto,
+      chance: systemChance,
+    };
+  }
+
+  #writer(): TableBranchWriter {
+    const fields = this.#fields;
+    const { receives, holdBytes } = this.#o;
+    const groupBytes = this.#lane.kind === "parquet" ? Math.floor(holdBytes / HOLD_SHARE) : 0;
+    const rowsOf = (b: DerivedBatch) => (receives === "rejected" ? b.rejects : selected(b.table, fields));
+    return new TableBranchWriter({ fields, groupBytes, rowsOf, line: refusedLine }, this.#tableSink());
+  }
+
+  #tableSink(): TableSink {
+    const lane = this.#lane;
+    const instance = `${this.#c.instance}b${this.sink}w${this.#made++}`;
+    if (lane.kind === "postgres") {
+      if (this.#targets === null) throw new Failure("internal.bug", "rows before the table was prepared");
+      const hook = crashHook(lane.crashAt);
+      return new PostgresTableWriter(
+        { ...lane.writer, fields: this.#fields, targets: this.#targets, upsert: null },
+        { ...this.#client(), writer: instance, ...(hook === null ? {} : { hook }) },
+      );
+    }
+    if (lane.kind !== "parquet") throw new Failure("internal.bug", "no sink of rows");
+    const { compression, compression_level: level, pipeline, sink, version } = lane.writer;
+    this.#engine ??= new DuckEngine({ threads: 1, memoryBytes: ENGINE_BYTES, spill: null, allowed: [] });
+    const encoder = new ParquetEncoder(this.#engine, { compression, level });
+    const { objects: store } = openLaneStore(lane.store, instance);
+    const parts = { store, encode: (batch: TableBatch) => encoder.encode(batch) };
+    return new ParquetTableWriter({ folder: "", pipeline, sink, version }, parts);
+  }
+}
+
+/** The columns of a sink, which may have fewer of the metadata. */
+function selected(table: TableBatch | null, fields: readonly ColumnField[]): TableBatch | null {
+  if (table === null || table.fields.length === fields.length) return table;
+  const at = new Map(table.fields.map((f, i) => [f.name, i]));
+  return { fields, columns: fields.map((f) => table.columns[at.get(f.name)!]!), rows: table.rows };
+}
+
+/** A row that the target cannot hold: which column, and why. The record is found in raw by the row's own locator. */
+function refusedLine(_batch: TableBatch, { row, code, column, reason }: RefusedCell): Uint8Array {
+  return new TextEncoder().encode(`${JSON.stringify({ row, code, column, reason })}\n`);
+}

@@ -1,0 +1,81 @@
+/** What of `[decode]`, the sinks of its rows and those of its rejects is fine alone and wrong together. */
+import type { CheckedConfig } from "../core/config/check.ts";
+import type { DecodeSection } from "../core/config/decode-options.ts";
+import { type ConfigPath, type Problem, pathText, quoted } from "../core/config/problem.ts";
+
+type Say = (code: Problem["code"], path: ConfigPath, seen: string, allowed: string, hint: string) => Problem;
+
+export function unfitToDecode(config: CheckedConfig): Problem[] {
+  const say: Say = (code, path, seen, allowed, hint) => ({
+    ...{ code, file: config.file, line: config.lineOf(path), path: pathText(path) },
+    ...{ seen, allowed, hint },
+  });
+  const derived = [...config.sinks.entries()].filter(([, s]) => s.receives !== "raw");
+  const prefix = derived[0]?.[1].metadata_prefix;
+  return [
+    ...derived.flatMap(([at, sink]) => [
+      ...unfitRole(config, sink, at, say),
+      ...unfitPlace(sink, at, prefix, say),
+    ]),
+    ...(config.decode === null ? [] : unfitDecode(config, config.decode, say)),
+  ];
+}
+
+type Sink = CheckedConfig["sinks"][number];
+
+function unfitRole({ decode, source }: CheckedConfig, sink: Sink, at: number, say: Say): Problem[] {
+  const path = ["sink", at, "receives"];
+  const seen = quoted(String(sink.receives));
+  if (source.type === "files")
+    return [say("config.conflict", path, seen, quoted("raw"), "rows of files are typed as they are")];
+  if (sink.role === "primary_raw")
+    return [
+      say("config.conflict", path, seen, quoted("raw"), "the primary sink keeps the records as they came"),
+    ];
+  if (decode === null)
+    return [say("config.conflict", path, seen, "a [decode] section", "it says what payloads are")];
+  return [];
+}
+
+function unfitPlace(sink: Sink, at: number, prefix: unknown, say: Say): Problem[] {
+  const later = (key: string, seen: unknown, allowed: string, hint: string) =>
+    say("config.not_in_this_version", ["sink", at, key], quoted(String(seen)), allowed, hint);
+  const problems: Problem[] = [];
+  if (sink.type === "kafka")
+    problems.push(
+      later("receives", sink.receives, quoted("raw"), "topics get records as they are in this version"),
+    );
+  if (sink.type === "parquet" && String(sink.path).includes("{"))
+    problems.push(later("path", sink.path, "a path without braces", "a table is one folder"));
+  if (sink.type === "postgres" && sink.mode === "upsert")
+    problems.push(later("mode", "upsert", quoted("append"), "decoded rows are added in this version"));
+  if (sink.metadata_prefix !== prefix) {
+    const hint = "one prefix is reserved in payloads";
+    const seen = quoted(String(sink.metadata_prefix));
+    problems.push(
+      say("config.conflict", ["sink", at, "metadata_prefix"], seen, quoted(String(prefix)), hint),
+    );
+  }
+  return problems;
+}
+
+function unfitDecode({ sinks }: CheckedConfig, decode: DecodeSection, say: Say): Problem[] {
+  const problems: Problem[] = [];
+  const rejecting = decode.on_error === "reject" || (decode.topic ?? []).some((t) => t.on_error === "reject");
+  const has = (receives: string) => sinks.some((s) => s.receives === receives);
+  if (has("decoded") && rejecting && !has("rejected")) {
+    const allowed = `a sink with receives = "rejected", or on_error = "fail"`;
+    const hint = "records that cannot be decoded need a place";
+    problems.push(say("config.missing", ["decode", "on_error"], "", allowed, hint));
+  }
+  const later = (key: string, seen: string, allowed: string, hint: string) =>
+    problems.push(say("config.not_in_this_version", ["decode", key], seen, allowed, hint));
+  if (decode.key !== undefined)
+    later("key", "a table", "to leave it out", "keys stay bytes, in the metadata columns");
+  const { registry, schema_dir: folder, schema_file: file } = decode;
+  if (decode.format === "json" && registry === undefined && folder === undefined && file === undefined) {
+    const allowed = "`schema_file`, `registry` or `schema_dir`";
+    later("schema_file", "", allowed, "columns of JSON come from a schema in this version");
+  }
+  return problems;
+}

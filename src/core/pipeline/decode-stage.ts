@@ -1,0 +1,404 @@
+/**
+ * Records to rows within a lane. A batch whose schemas are all known is decoded at once, on the turn of the raw sink's
+ * write; one that names a new schema waits, as a copy, with what comes behind it, up to a bound: beyond it everything
+ * that waits is a gap of the sinks behind. So a registry that is away costs the raw lane nothing.
+ *
+ * The table has the columns of all schemas that were met so far (schema/evolution.ts). Rows of a batch are grouped by
+ * their schema, so schemas that alternate cost a group each and not a batch each.
+ */
+import { Framed } from "../codecs/framing/framed.ts";
+import type { Framing } from "../codecs/framing/framing.ts";
+import { DecodeError, type DecodeFault, type RecordDecoder } from "../codecs/record-codec.ts";
+import { asFailure, Failure } from "../failure/failure.ts";
+import type { RawBatch } from "../records/raw-batch.ts";
+import type { StreamKey } from "../records/stream.ts";
+import { evolve } from "../schema/evolution.ts";
+import type { SchemaRef, SchemaText } from "../schema/resolver.ts";
+import type { Clock } from "../time/clock.ts";
+import { appendRows } from "../types/append-rows.ts";
+import { builderOf, type ColumnBuilder } from "../types/column-builder.ts";
+import type { ColumnField, TableBatch, TableColumn } from "../types/table-batch.ts";
+import { type DerivedBatch, type RefusedRecord, rejectsOf } from "./derived.ts";
+import { type RawMetadata, rawOriginFields, rawOrigins } from "./raw-origins.ts";
+
+export interface DecodeOptions {
+  readonly pipeline: string;
+  readonly prefix: string;
+  readonly metadata: RawMetadata;
+  /** Most bytes of batches that wait for schemas or tables. */
+  readonly holdBytes: number;
+}
+
+export interface DecodeParts {
+  readonly clock: Clock;
+  readonly framing: (topic: string) => Framing;
+  readonly failsOnError: (topic: string) => boolean;
+  /** Rejects with a failure that may be retried, or one that says that there is no such schema. */
+  readonly schema: (topic: string, ref: SchemaRef) => Promise<SchemaText>;
+  /** Throws a DecodeError where the schema cannot be used. */
+  readonly compile: (topic: string, schema: SchemaText, message: readonly number[] | null) => RecordDecoder;
+  /** The sinks make their tables fit, all columns in their order; those that cannot tell so themselves. */
+  readonly fit: (fields: readonly ColumnField[]) => Promise<void>;
+  readonly give: (stream: number, key: StreamKey, batch: DerivedBatch) => void;
+  /** The sinks let the batch go by. */
+  readonly miss: (key: StreamKey, batch: Pick<RawBatch, "span">, failure: Failure | null) => void;
+  /** A schema cannot be had for now; null: it can. */
+  readonly trouble: (failure: Failure | null) => void;
+  /** The lane cannot go on. */
+  readonly fatal: (failure: Failure) => void;
+}
+
+/** A schema that payloads name: how to read it, or why nobody can. */
+interface Known {
+  readonly schemaId: string;
+  readonly decoder: RecordDecoder | null;
+  readonly columns: readonly ColumnBuilder[];
+  readonly fault: Pick<DecodeFault, "code" | "path" | "reason"> | null;
+}
+
+interface Waiting {
+  readonly stream: number;
+  readonly key: StreamKey;
+  readonly batch: RawBatch;
+}
+
+const RETRY_MS = 1_000;
+const MOST_SCHEMAS = 10_000;
+/** Longest that a stop waits for what is being looked up. */
+const SETTLE_MS = 5_000;
+
+export class DecodeStage {
+  readonly #o: DecodeOptions;
+  readonly #p: DecodeParts;
+  readonly #known = new Map<string, Known>();
+  readonly #framings = new Map<string, Framing>();
+  readonly #framed = new Framed();
+  #fields: readonly ColumnField[] = [];
+  #fitted = false;
+  #queue: Waiting[] = [];
+  #queued = 0;
+  #life = 0;
+  #draining = false;
+  #idle: (() => void)[] = [];
+
+  constructor(options: DecodeOptions, parts: DecodeParts) {
+    this.#o = options;
+    this.#p = parts;
+  }
+
+  /** Valid until the arrays of the batch are used again: what has to wait is copied. */
+  take(stream: number, key: StreamKey, batch: RawBatch): void {
+    if (this.#queue.length === 0) {
+      const missing = this.#try(stream, key, batch);
+      if (missing === null) return;
+    }
+    const copy = compact(batch);
+    this.#queue.push({ stream, key, batch: copy });
+    this.#queued += bytesOf(copy);
+    if (this.#queued > this.#o.holdBytes) return this.#overflow();
+    if (!this.#draining) void this.#drain();
+  }
+
+  /** Everything that waits is decoded, or that takes too long. */
+  async settled(): Promise<void> {
+    if (this.#queue.length === 0) return;
+    await new Promise<void>((resolve) => {
+      const timer = this.#p.clock.after(SETTLE_MS, resolve);
+      this.#idle.push(() => {
+        timer.cancel();
+        resolve();
+      });
+    });
+  }
+
+  reset(): void {
+    this.#life++;
+    this.#clear();
+  }
+
+  #clear(): void {
+    this.#queue = [];
+    this.#queued = 0;
+    for (const done of this.#idle.splice(0)) done();
+  }
+
+  #overflow(): void {
+    const text = `${this.#queued} bytes of records wait for a schema or a table`;
+    const failure = new Failure("sink.behind", text, { retry: true });
+    for (const w of this.#queue) this.#p.miss(w.key, w.batch, failure);
+    this.#life++;
+    this.#clear();
+  }
+
+  async #drain(): Promise<void> {
+    this.#draining = true;
+    try {
+      for (let w = this.#queue[0]; w !== undefined; w = this.#queue[0]) {
+        const missing = this.#try(w.stream, w.key, w.batch);
+        if (missing === null) {
+          this.#queue.shift();
+          this.#queued -= bytesOf(w.batch);
+        } else await missing();
+      }
+    } catch (e) {
+      this.#p.fatal(asFailure(e));
+    } finally {
+      this.#draining = false;
+    }
+    for (const done of this.#idle.splice(0)) done();
+  }
+
+  /** Null: the batch is done. Else what has to be waited for before it is tried again. */
+  #try(stream: number, key: StreamKey, batch: RawBatch): (() => Promise<void>) | null {
+    try {
+      return this.#decoded(stream, key, batch);
+    } catch (e) {
+      const failure = asFailure(e);
+      if (failure.code !== "decode.incompatible") throw failure;
+      this.#p.miss(key, batch, failure);
+      return null;
+    }
+  }
+
+  #decoded(stream: number, key: StreamKey, batch: RawBatch): (() => Promise<void>) | null {
+    const { topic } = batch.stream;
+    const refused: RefusedRecord[] = [];
+    const framing = this.#framings.get(topic) ?? this.#p.framing(topic);
+    this.#framings.set(topic, framing);
+    const decoded: DecodedGroup[] = [];
+    for (let first = 0; first < batch.rows; ) {
+      const framed = this.#framed;
+      const next = framing({ column: batch.value, headers: batch.headers, rows: batch.rows }, first, framed);
+      const known: Known[] = [];
+      for (const { ref, message } of framed.schemas) {
+        const name = `${topic} ${refText(ref)} ${message ?? ""}`;
+        const one = this.#known.get(name);
+        if (one === undefined) return () => this.#load(name, topic, ref, message);
+        known.push(one);
+      }
+      for (const { row, reason } of framed.faults)
+        refused.push({ row: first + row, code: "decode.framing", path: "", message: reason, schemaId: null });
+      const refit = this.#grow(known);
+      if (refit !== null) return refit;
+      for (const [slot, one] of known.entries()) this.#decode(one, slot, framed, decoded, refused);
+      first = next;
+    }
+    refused.sort((a, b) => a.row - b.row);
+    const [bad] = refused;
+    if (bad !== undefined && this.#p.failsOnError(topic)) throw undecodable(batch, bad);
+    this.#p.give(stream, key, this.#derived(batch, decoded, refused));
+    return null;
+  }
+
+  #decode(
+    known: Known,
+    slot: number,
+    framed: Framed,
+    decoded: DecodedGroup[],
+    refused: RefusedRecord[],
+  ): void {
+    const rows: number[] = [];
+    for (let i = 0; i < framed.rows; i++) if (framed.slots[i] === slot) rows.push(i);
+    const { schemaId, decoder, fault } = known;
+    const refuse = (i: number, f: Pick<DecodeFault, "code" | "path" | "reason">) => {
+      const { code, path, reason: message } = f;
+      refused.push({ row: framed.first + i, code, path, message, schemaId });
+    };
+    if (decoder === null) {
+      if (fault !== null) for (const i of rows) refuse(i, fault);
+      return;
+    }
+    const starts = Int32Array.from(rows, (i) => framed.starts[i]!);
+    const ends = Int32Array.from(rows, (i) => framed.ends[i]!);
+    const bad = new Set<number>();
+    // Where a framing needs several passes the columns of the one before are still looked at.
+    const again = decoded.some((g) => g.known === known);
+    const columns = again ? decoder.fields.map((f) => builderOf(f.type)) : known.columns;
+    for (const c of columns) c.reset();
+    const count = decoder.decode({ bytes: framed.bytes, starts, ends, count: rows.length }, columns, (f) => {
+      bad.add(f.row);
+      refuse(rows[f.row]!, f);
+    });
+    if (count === 0) return;
+    const good = Int32Array.from(
+      rows.filter((_, n) => !bad.has(n)),
+      (i) => framed.first + i,
+    );
+    decoded.push({ known, rows: good, columns: columns.map((c) => c.finish()) });
+  }
+
+  /** Null: the table has all their columns. */
+  #grow(known: readonly Known[]): (() => Promise<void>) | null {
+    let fields = this.#fields;
+    for (const { decoder } of known) {
+      if (decoder === null) continue;
+      const next = evolve(fields, decoder.fields, ABILITIES);
+      if (next.kind === "refused") throw unlike(next.differences);
+      fields = next.fields;
+    }
+    if (this.#fitted && fields === this.#fields) return null;
+    return async () => {
+      await this.#p.fit([...fields, ...rawOriginFields(this.#o.metadata, this.#o.prefix)]);
+      this.#fields = fields;
+      this.#fitted = true;
+    };
+  }
+
+  #derived(
+    batch: RawBatch,
+    groups: readonly DecodedGroup[],
+    refused: readonly RefusedRecord[],
+  ): DerivedBatch {
+    const { pipeline, prefix } = this.#o;
+    const now = this.#p.clock.now();
+    const { span, rows, ingestTs } = batch;
+    const rejects = rejectsOf(batch, refused, { prefix, pipeline, now });
+    return { span, rows, ingestTs, table: this.#table(batch, groups, now), rejects };
+  }
+
+  #table(batch: RawBatch, groups: readonly DecodedGroup[], now: number): TableBatch | null {
+    const count = groups.reduce((n, g) => n + g.rows.length, 0);
+    if (count === 0) return null;
+    const fields = [...this.#fields, ...rawOriginFields(this.#o.metadata, this.#o.prefix)];
+    const rows = new Int32Array(count);
+    const schemaIds: string[] = [];
+    let at = 0;
+    for (const g of groups) {
+      rows.set(g.rows, at);
+      at += g.rows.length;
+      for (let i = 0; i < g.rows.length; i++) schemaIds.push(g.known.schemaId);
+    }
+    const stamps = { pipeline: this.#o.pipeline, now, schemaIds };
+    const columns = [
+      ...this.#fields.map((f) => columnOf(f, groups, count)),
+      ...rawOrigins(this.#o.metadata, batch, rows, stamps),
+    ];
+    return { fields, columns, rows: count };
+  }
+
+  /** Returns when the schema is known, or known to be of no use. */
+  async #load(name: string, topic: string, ref: SchemaRef, message: readonly number[] | null): Promise<void> {
+    const life = this.#life;
+    // Ids that nobody knows may be as many as there are.
+    if (this.#known.size >= MOST_SCHEMAS) this.#known.clear();
+    for (;;) {
+      try {
+        const schema = await this.#p.schema(topic, ref);
+        this.#known.set(name, this.#compiled(topic, schema, message));
+        this.#p.trouble(null);
+        return;
+      } catch (e) {
+        const failure = asFailure(e);
+        if (!failure.retry && failure.kind === "runtime") {
+          const fault = { code: "decode.schema", path: "", reason: failure.message } as const;
+          this.#known.set(name, { schemaId: refText(ref), decoder: null, columns: [], fault });
+          return;
+        }
+        this.#p.trouble(failure);
+        await new Promise<void>((resolve) => void this.#p.clock.after(RETRY_MS, resolve));
+        if (life !== this.#life) return;
+      }
+    }
+  }
+
+  #compiled(topic: string, schema: SchemaText, message: readonly number[] | null): Known {
+    const schemaId = schema.id;
+    try {
+      const decoder = this.#p.compile(topic, schema, message);
+      return { schemaId, decoder, columns: decoder.fields.map((f) => builderOf(f.type)), fault: null };
+    } catch (e) {
+      if (!(e instanceof DecodeError)) throw e;
+      const fault = { code: e.code, path: e.path, reason: e.message };
+      return { schemaId, decoder: null, columns: [], fault };
+    }
+  }
+}
+
+interface DecodedGroup {
+  readonly known: Known;
+  /** Of the batch. */
+  readonly rows: Int32Array;
+  readonly columns: readonly TableColumn[];
+}
+
+/** Files and tables alike get new columns and columns that may be null; nothing else changes under readers. */
+const ABILITIES = { relax: true, nested: false, widen: () => false } as const;
+
+/** The table's column over all groups: null where a schema has none of that name. */
+function columnOf(field: ColumnField, groups: readonly DecodedGroup[], count: number): TableColumn {
+  const found = groups.map(({ known, columns }) => {
+    const at = known.decoder?.fields.findIndex((f) => f.name === field.name) ?? -1;
+    return at < 0 ? null : columns[at]!;
+  });
+  const [only] = found;
+  if (found.length === 1 && only !== null && only !== undefined) return only;
+  const b = builderOf(field.type);
+  b.reserve(count);
+  for (const [i, g] of groups.entries()) {
+    const column = found[i];
+    if (column !== null && column !== undefined) appendRows(b, column, 0, g.rows.length);
+    else for (let n = 0; n < g.rows.length; n++) b.pushNull();
+  }
+  return b.finish();
+}
+
+function refText(ref: SchemaRef): string {
+  return ref.by === "id" ? String(ref.id) : ref.by === "guid" ? ref.guid : "";
+}
+
+function unlike(differences: readonly string[]): Failure {
+  return new Failure("decode.incompatible", `a schema does not fit the table: ${differences.join("; ")}`, {
+    hint: "Land it in a table of its own, or read the topic by one schema (decode.schema_file)",
+  });
+}
+
+function undecodable({ stream, offsets }: RawBatch, r: RefusedRecord): Failure {
+  const offset = (BigInt(offsets[2 * r.row + 1]!) << 32n) | BigInt(offsets[2 * r.row]! >>> 0);
+  const at = `${stream.topic}/${stream.partition}@${offset}`;
+  const path = r.path === "" ? "" : ` at ${r.path}`;
+  return new Failure("decode.failed", `${r.code}${path}: ${r.message}`, {
+    at,
+    hint: 'on_error = "reject" of [decode] keeps such records in a sink with receives = "rejected" and goes on',
+  });
+}
+
+/** Without what lies behind the rows in use. */
+function compact(batch: RawBatch): RawBatch {
+  const { rows, key, value, headers, runs } = batch;
+  const bytes = (c: RawBatch["key"], n: number): RawBatch["key"] => ({
+    offsets: c.offsets.slice(0, n + 1),
+    data: c.data.slice(0, c.offsets[n]!),
+    validity: c.validity.slice(0, (n + 7) >> 3),
+    nullCount: c.nullCount,
+  });
+  const n = headers.offsets[rows]!;
+  return {
+    ...batch,
+    offsets: batch.offsets.slice(0, 2 * rows),
+    timestamps: batch.timestamps.slice(0, 2 * rows),
+    key: bytes(key, rows),
+    value: bytes(value, rows),
+    headers: {
+      offsets: headers.offsets.slice(0, rows + 1),
+      entries: n,
+      keys: bytes(headers.keys, n),
+      values: bytes(headers.values, n),
+    },
+    runs: {
+      count: runs.count,
+      end: runs.end.slice(0, runs.count),
+      leaderEpoch: runs.leaderEpoch.slice(0, runs.count),
+      producerId: runs.producerId.slice(0, runs.count),
+      producerEpoch: runs.producerEpoch.slice(0, runs.count),
+      baseSequence: runs.baseSequence.slice(0, runs.count),
+      transactional: runs.transactional.slice(0, runs.count),
+      timestampType: runs.timestampType.slice(0, runs.count),
+    },
+  };
+}
+
+function bytesOf({ rows, key, value, headers }: RawBatch): number {
+  return (
+    48 * rows + key.data.length + value.data.length + headers.keys.data.length + headers.values.data.length
+  );
+}

@@ -1,0 +1,51 @@
+/** What is made of a batch of records: rows of tables and rows of refusals, with the span that both stand for. */
+import type { BranchBatch } from "../ports/branch-parts.ts";
+import type { RawBatch } from "../records/raw-batch.ts";
+import { BytesBuilder } from "../types/column-builder.ts";
+import type { ColumnField, TableBatch } from "../types/table-batch.ts";
+import { rawOriginFields, rawOrigins } from "./raw-origins.ts";
+
+export interface DerivedBatch extends BranchBatch {
+  /** All of the table's columns as they are now. Valid until the next batch is made. */
+  readonly table: TableBatch | null;
+  readonly rejects: TableBatch | null;
+}
+
+/** Why a record is not in the table. */
+export interface RefusedRecord {
+  readonly row: number;
+  readonly code: string;
+  readonly path: string;
+  readonly message: string;
+  readonly schemaId: string | null;
+}
+
+/** What a refusal says itself; the record and where it stood follow as metadata columns. */
+const REASONS = ["stage", "code", "path", "message"] as const;
+
+export function rejectFields(prefix: string): readonly ColumnField[] {
+  const reasons = REASONS.map((name) => ({ name, type: { id: "utf8" } as const, nullable: true }));
+  return [...reasons, ...rawOriginFields("reject", prefix)];
+}
+
+export function rejectsOf(
+  batch: RawBatch,
+  refused: readonly RefusedRecord[],
+  { prefix, pipeline, now }: { readonly prefix: string; readonly pipeline: string; readonly now: number },
+): TableBatch | null {
+  if (refused.length === 0) return null;
+  const utf8 = new TextEncoder();
+  const reasons = REASONS.map((name) => {
+    const b = new BytesBuilder({ id: "utf8" });
+    b.reserve(refused.length);
+    for (const r of refused) b.push(utf8.encode(name === "stage" ? "decode" : r[name]));
+    return b.finish();
+  });
+  const rows = Int32Array.from(refused, (r) => r.row);
+  const origins = rawOrigins("reject", batch, rows, {
+    pipeline,
+    now,
+    schemaIds: refused.map((r) => r.schemaId),
+  });
+  return { fields: rejectFields(prefix), columns: [...reasons, ...origins], rows: refused.length };
+}

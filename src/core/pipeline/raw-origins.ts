@@ -1,0 +1,214 @@
+/**
+ * The metadata columns of rows that were made of records of a topic: for each row the record at an index of its batch.
+ * `locator`: topic, partition, offset and the schema's id. `all`: the whole list but the value, which the columns are.
+ */
+import { METADATA_COLUMNS, type MetadataColumn, metadataName } from "../records/metadata-columns.ts";
+import type { BytesColumn, RawBatch } from "../records/raw-batch.ts";
+import { fillRecordIds, recordIdBase } from "../records/record-id.ts";
+import {
+  type BoolBuilder,
+  type BytesBuilder,
+  builderOf,
+  type ColumnBuilder,
+  type FixedBuilder,
+  type ListBuilder,
+  type StructBuilder,
+} from "../types/column-builder.ts";
+import type { ColumnField, TableColumn } from "../types/table-batch.ts";
+import { METADATA_TYPES } from "./row-origins.ts";
+
+export type RawMetadata = "none" | "locator" | "all" | "reject";
+
+const LOCATOR: readonly string[] = ["source_topic", "source_partition", "source_offset", "schema_id"];
+const VALUE = "source_value";
+const TWO32 = 0x1_0000_0000;
+const UTF8 = new TextEncoder();
+const TIMESTAMP_TYPES = [null, UTF8.encode("CreateTime"), UTF8.encode("LogAppendTime")];
+
+/** `reject`: all, with the value. */
+export function rawOriginColumns(choice: RawMetadata): readonly MetadataColumn[] {
+  if (choice === "none") return [];
+  if (choice === "locator") return METADATA_COLUMNS.filter((c) => LOCATOR.includes(c.name));
+  return METADATA_COLUMNS.filter((c) => choice === "reject" || c.name !== VALUE);
+}
+
+export function rawOriginFields(choice: RawMetadata, prefix: string): readonly ColumnField[] {
+  return rawOriginColumns(choice).map((c) => ({
+    name: metadataName(prefix, c),
+    type: METADATA_TYPES[c.type],
+    nullable: true,
+  }));
+}
+
+export interface OriginStamps {
+  readonly pipeline: string;
+  /** Wall time, ms. */
+  readonly now: number;
+  /** By row; null: none is named. */
+  readonly schemaIds: readonly (string | null)[];
+}
+
+/** `rows`: indexes of records of the batch, ascending or not. */
+export function rawOrigins(
+  choice: RawMetadata,
+  batch: RawBatch,
+  rows: Int32Array,
+  stamps: OriginStamps,
+): readonly TableColumn[] {
+  return rawOriginColumns(choice).map((c) => {
+    const b = builderOf(METADATA_TYPES[c.type]);
+    b.reserve(rows.length);
+    FILL[c.name]?.(b, batch, rows, stamps);
+    while (b.rows < rows.length) b.pushNull();
+    return b.finish();
+  });
+}
+
+type Fill = (b: ColumnBuilder, batch: RawBatch, rows: Int32Array, stamps: OriginStamps) => void;
+
+const text = (of: (batch: RawBatch, stamps: OriginStamps) => string | null): Fill => {
+  return (b, batch, rows, stamps) => {
+    const value = of(batch, stamps);
+    if (value === null || value === "") return;
+    const bytes = UTF8.encode(value);
+    for (let i = 0; i < rows.length; i++) (b as BytesBuilder).push(bytes);
+  };
+};
+
+const int32 = (b: ColumnBuilder, value: number) => {
+  (b as FixedBuilder).i32[b.rows++] = value;
+};
+
+/** Word pairs of int64. */
+const pairs = (of: (batch: RawBatch) => Int32Array): Fill => {
+  return (b, batch, rows) => {
+    const from = of(batch);
+    const { i32 } = b as FixedBuilder;
+    for (let i = 0; i < rows.length; i++) {
+      i32[2 * i] = from[2 * rows[i]!]!;
+      i32[2 * i + 1] = from[2 * rows[i]! + 1]!;
+    }
+    b.rows = rows.length;
+  };
+};
+
+const millis = (of: (batch: RawBatch, stamps: OriginStamps) => number): Fill => {
+  return (b, batch, rows, stamps) => {
+    const ms = of(batch, stamps);
+    const { i32 } = b as FixedBuilder;
+    for (let i = 0; i < rows.length; i++) {
+      i32[2 * i] = ms % TWO32;
+      i32[2 * i + 1] = Math.floor(ms / TWO32);
+    }
+    b.rows = rows.length;
+  };
+};
+
+const bytes = (of: (batch: RawBatch) => BytesColumn): Fill => {
+  return (b, batch, rows) => {
+    const column = of(batch);
+    for (const row of rows) putBytes(b as BytesBuilder, column, row);
+  };
+};
+
+function putBytes(b: BytesBuilder, { offsets, data, validity, nullCount }: BytesColumn, row: number): void {
+  const isNull = nullCount > 0 && ((validity[row >> 3]! >> (row & 7)) & 1) === 0;
+  if (isNull) b.pushNull();
+  else b.push(data.subarray(offsets[row]!, offsets[row + 1]!));
+}
+
+/** Of what is the same over a run of records; null: a null. */
+const run = (put: (b: ColumnBuilder, batch: RawBatch, run: number) => void): Fill => {
+  return (b, batch, rows) => {
+    const { end } = batch.runs;
+    let at = 0;
+    for (const row of rows) {
+      // Rows of several schemas come group by group: back to the beginning now and then.
+      if (at > 0 && row < end[at - 1]!) at = 0;
+      while (row >= end[at]!) at++;
+      put(b, batch, at);
+    }
+  };
+};
+
+const known = (of: (batch: RawBatch, run: number) => number): Fill =>
+  run((b, batch, r) => {
+    const n = of(batch, r);
+    if (n < 0) b.pushNull();
+    else int32(b, n);
+  });
+
+const FILL: Readonly<Record<string, Fill>> = {
+  source_transport: text((batch) => batch.stream.transport),
+  source_cluster: text((batch) => batch.stream.cluster),
+  source_topic: text((batch) => batch.stream.topic),
+  source_partition: (b, batch, rows) => {
+    for (let i = 0; i < rows.length; i++) int32(b, batch.stream.partition);
+  },
+  source_offset: pairs((batch) => batch.offsets),
+  source_leader_epoch: known((batch, r) => batch.runs.leaderEpoch[r]!),
+  source_timestamp: (b, batch, rows, stamps) => {
+    pairs((x) => x.timestamps)(b, batch, rows, stamps);
+    const { end, timestampType } = batch.runs;
+    for (const [i, row] of rows.entries()) {
+      const r = end.findIndex((e) => row < e);
+      if (timestampType[r] !== 0) continue;
+      b.validity.clear(i);
+    }
+  },
+  source_timestamp_type: run((b, { runs }, r) => {
+    const type = TIMESTAMP_TYPES[runs.timestampType[r]!] ?? null;
+    if (type === null) b.pushNull();
+    else (b as BytesBuilder).push(type);
+  }),
+  source_key: bytes((batch) => batch.key),
+  source_value: bytes((batch) => batch.value),
+  source_headers: (b, { headers }, rows) => {
+    const list = b as ListBuilder;
+    const entry = list.child as StructBuilder;
+    for (const row of rows) {
+      for (let h = headers.offsets[row]!; h < headers.offsets[row + 1]!; h++) {
+        for (const c of entry.children) c.reserve(1);
+        entry.reserve(1);
+        putBytes(entry.children[0] as BytesBuilder, headers.keys, h);
+        putBytes(entry.children[1] as BytesBuilder, headers.values, h);
+        entry.pushRow();
+      }
+      list.pushRow();
+    }
+  },
+  source_producer_id: run((b, { runs }, r) => {
+    const id = runs.producerId[r]!;
+    if (id < 0n) return b.pushNull();
+    const f = b as FixedBuilder;
+    f.i32[2 * f.rows] = Number(BigInt.asIntN(32, id));
+    f.i32[2 * f.rows + 1] = Number(id >> 32n);
+    f.rows++;
+  }),
+  source_producer_epoch: known(({ runs }, r) => runs.producerEpoch[r]!),
+  source_base_sequence: known(({ runs }, r) => runs.baseSequence[r]!),
+  source_transactional: run((b, { runs }, r) => (b as BoolBuilder).push(runs.transactional[r] === 1)),
+  record_id: (b, batch, rows) => {
+    const ids = new Int32Array(4 * batch.rows);
+    fillRecordIds(recordIdBase(batch.stream), batch.stream.partition, batch.offsets, 0, batch.rows, ids, 0);
+    const { i32 } = b as FixedBuilder;
+    for (const [i, row] of rows.entries()) i32.set(ids.subarray(4 * row, 4 * row + 4), 4 * i);
+    b.rows = rows.length;
+  },
+  ingest_ts: millis((batch) => batch.ingestTs),
+  emit_ts: millis((_, stamps) => stamps.now),
+  pipeline: text((_, stamps) => stamps.pipeline),
+  schema_id: (b, _batch, rows, { schemaIds }) => {
+    let last: string | null = null;
+    let encoded = new Uint8Array(0);
+    for (let i = 0; i < rows.length; i++) {
+      const id = schemaIds[i] ?? null;
+      if (id === null) b.pushNull();
+      else {
+        if (id !== last) encoded = UTF8.encode(id);
+        last = id;
+        (b as BytesBuilder).push(encoded);
+      }
+    }
+  },
+};

@@ -1,0 +1,94 @@
+/**
+ * A sink of typed rows as the end of a branch. Rows of small batches are gathered to groups of a useful size: a file has a
+ * row group for each.
+ */
+import type { BranchWriter } from "../ports/branch-parts.ts";
+import type { Authority } from "../ports/coverage.ts";
+import type { SetFiles, SetRefusal } from "../ports/lane-parts.ts";
+import type { RefusedCell, TableSink } from "../ports/table-sink.ts";
+import type { Span } from "../records/stream.ts";
+import { appendRows } from "../types/append-rows.ts";
+import { builderOf, type ColumnBuilder } from "../types/column-builder.ts";
+import type { ColumnField, TableBatch } from "../types/table-batch.ts";
+import type { DerivedBatch } from "./derived.ts";
+
+export interface TableBranchOptions {
+  readonly fields: readonly ColumnField[];
+  /** Bytes of columns that go to the sink together; 0: each batch as it comes. */
+  readonly groupBytes: number;
+  readonly rowsOf: (batch: DerivedBatch) => TableBatch | null;
+  /** A row that the sink cannot hold as it is: a line of its rejects. */
+  readonly line: (batch: TableBatch, cell: RefusedCell) => Uint8Array;
+}
+
+export class TableBranchWriter implements BranchWriter<DerivedBatch> {
+  readonly #o: TableBranchOptions;
+  readonly #sink: TableSink;
+  readonly #columns: readonly ColumnBuilder[];
+  #rows = 0;
+
+  constructor(options: TableBranchOptions, sink: TableSink) {
+    this.#o = options;
+    this.#sink = sink;
+    this.#columns = options.fields.map((f) => builderOf(f.type));
+  }
+
+  open(id: string): void {
+    this.#sink.open(id);
+  }
+
+  write(batch: DerivedBatch): number {
+    const rows = this.#o.rowsOf(batch);
+    if (rows !== null && this.#o.groupBytes === 0) this.#put(rows);
+    else if (rows !== null) this.#gather(rows);
+    return batch.rows;
+  }
+
+  flush(): Promise<void> {
+    return this.#sink.flush();
+  }
+
+  get held(): number {
+    return this.#sink.held + this.#gathered;
+  }
+
+  get largest(): number {
+    return this.#sink.size + this.#gathered;
+  }
+
+  seal(spans: readonly Span[], authorities: readonly Authority[]): Promise<SetFiles | SetRefusal> {
+    this.#end();
+    return this.#sink.seal(spans, authorities);
+  }
+
+  abort(): Promise<void> {
+    this.#clear();
+    return this.#sink.abort();
+  }
+
+  get #gathered(): number {
+    return this.#columns.reduce((n, c) => n + c.bytes, 0);
+  }
+
+  #gather(rows: TableBatch): void {
+    for (const [i, c] of this.#columns.entries()) appendRows(c, rows.columns[i]!, 0, rows.rows);
+    this.#rows += rows.rows;
+    if (this.#gathered >= this.#o.groupBytes) this.#end();
+  }
+
+  #end(): void {
+    if (this.#rows === 0) return;
+    const columns = this.#columns.map((c) => c.finish());
+    this.#put({ fields: this.#o.fields, columns, rows: this.#rows });
+    this.#clear();
+  }
+
+  #put(rows: TableBatch): void {
+    this.#sink.write(rows, (cell) => this.#sink.reject(this.#o.line(rows, cell), 1));
+  }
+
+  #clear(): void {
+    for (const c of this.#columns) c.reset();
+    this.#rows = 0;
+  }
+}

@@ -1,0 +1,96 @@
+/** Goal: settings of several sinks and of [decode] that are wrong together are told, each at its place. Method: whole files. */
+import { expect, test } from "bun:test";
+import { checkBytes } from "../../src/commands/config-file.ts";
+
+const RAW = `[[sink]]
+name = "raw"
+type = "parquet"
+role = "primary_raw"
+path = "/lake/raw"
+`;
+const DECODE = `[decode]
+format = "avro"
+schema_file = "/etc/order.avsc"
+`;
+const files = (name: string, more = "", path = `/lake/${name}`) =>
+  `[[sink]]\nname = "${name}"\ntype = "parquet"\npath = "${path}"\n${more}\n`;
+const table = (name: string, more = "") =>
+  `[[sink]]\nname = "${name}"\ntype = "postgres"\nurl = { secret = "db" }\ntable = "public.t"\n${more}\n`;
+
+function problems(sinks: string, more = "", source = ""): string[] {
+  const kafka = `type = "kafka"\nbootstrap = ["k:1"]\ntopics = ["t"]\ngroup = "g"`;
+  const text = `[pipeline]\nname = "p"\n[source]\n${source === "" ? kafka : source}\n${sinks}${more}`;
+  const result = checkBytes(new TextEncoder().encode(text), "f.toml");
+  return result.ok ? [] : result.problems.map((p) => `${p.code} ${p.path}`);
+}
+
+const REJECTED = files("bad", 'receives = "rejected"');
+const DECODED = files("typed", 'receives = "decoded"');
+
+test("sinks of all kinds that fit together", () => {
+  expect(
+    problems(RAW + DECODED + REJECTED + table("orders", 'receives = "decoded"\ncreate = true'), DECODE),
+  ).toEqual([]);
+  expect(problems(RAW + DECODED, `${DECODE}on_error = "fail"\n`)).toEqual([]);
+});
+
+test.each([
+  [
+    "two that write the same folder",
+    RAW + files("b", "", "/lake//raw/"),
+    "",
+    ["config.conflict sink[1].path"],
+  ],
+  ["two that write the same table", RAW + table("a") + table("b"), "", ["config.conflict sink[2].table"]],
+  ["decoded without [decode]", RAW + DECODED, "", ["config.conflict sink[1].receives"]],
+  ["rejects without a place", RAW + DECODED, DECODE, ["config.missing decode.on_error"]],
+  [
+    "a primary that does not keep the records",
+    `${RAW}receives = "rejected"\n`,
+    DECODE,
+    ["config.conflict sink[0].receives"],
+  ],
+  [
+    "braces in the path of a table",
+    RAW + REJECTED + files("typed", 'receives = "decoded"', "/lake/typed/{date}"),
+    DECODE,
+    ["config.not_in_this_version sink[2].path"],
+  ],
+  [
+    "decoded rows that replace each other",
+    RAW + REJECTED + table("t", 'receives = "decoded"\nmode = "upsert"'),
+    DECODE,
+    ["config.not_in_this_version sink[2].mode"],
+  ],
+  [
+    "two prefixes",
+    RAW + REJECTED + files("typed", 'receives = "decoded"\nmetadata_prefix = "m_"'),
+    DECODE,
+    ["config.conflict sink[2].metadata_prefix"],
+  ],
+  [
+    "keys that are decoded",
+    RAW + DECODED + REJECTED,
+    `${DECODE}[decode.key]\nformat = "avro"\nschema_file = "/etc/key.avsc"\n`,
+    ["config.not_in_this_version decode.key"],
+  ],
+  [
+    "JSON without a schema",
+    RAW + DECODED + REJECTED,
+    '[decode]\nformat = "json"\n',
+    ["config.not_in_this_version decode.schema_file"],
+  ],
+  [
+    "a topic of decoded rows",
+    `${RAW}${REJECTED}[[sink]]\nname = "k"\ntype = "kafka"\nbootstrap = ["k:1"]\ntopic = "out"\nreceives = "decoded"\n`,
+    DECODE,
+    ["config.not_in_this_version sink[2].receives"],
+  ],
+])("%s", (_, sinks, more, want) => {
+  expect(problems(sinks, more)).toEqual([...want]);
+});
+
+test("rows of files land in one sink", () => {
+  const source = 'type = "files"\npaths = ["/in/*.csv"]';
+  expect(problems(RAW + files("b"), "", source)).toEqual(["config.not_in_this_version sink[1]"]);
+});

@@ -1,0 +1,281 @@
+/**
+ * Goal: records become rows by the schema that each names, the table grows and nothing flaps, what is bad costs itself, and
+ * what waits for a schema is bounded. Method: real Avro decoders and framing over batches built here (order n is its
+ * zigzag number, then a name); the registry is scripted, the clock simulated.
+ */
+import { beforeEach, expect, test } from "bun:test";
+import { isUtf8 } from "node:buffer";
+import { compileAvro } from "../../../src/core/codecs/avro/compile.ts";
+import { framingOf } from "../../../src/core/codecs/framing/framing.ts";
+import { Failure } from "../../../src/core/failure/failure.ts";
+import { DecodeStage } from "../../../src/core/pipeline/decode-stage.ts";
+import { type DerivedBatch, rejectFields } from "../../../src/core/pipeline/derived.ts";
+import type { RawMetadata } from "../../../src/core/pipeline/raw-origins.ts";
+import { TableBranchWriter } from "../../../src/core/pipeline/table-branch.ts";
+import type { TableSink } from "../../../src/core/ports/table-sink.ts";
+import type { SchemaText } from "../../../src/core/schema/resolver.ts";
+import type { TableBatch } from "../../../src/core/types/table-batch.ts";
+import { cellValue } from "../../../src/core/types/value-cells.ts";
+import { valueJson } from "../../../src/core/types/value-json.ts";
+import { SimTime } from "../../sim/clock.ts";
+import { batchOf, bytes, row, STREAM } from "../formats/parquet/rows.ts";
+
+const ID = { name: "id", type: "int" };
+const SCHEMAS: Readonly<Record<number, unknown[]>> = {
+  1: [ID, { name: "name", type: "string" }],
+  2: [ID, { name: "name", type: "string" }, { name: "qty", type: "int" }],
+  3: [{ name: "id", type: "string" }],
+  4: [{ name: "_twg_x", type: "int" }],
+};
+
+let time: SimTime;
+let given: { readonly rows: string[]; readonly rejects: string[]; readonly batch: DerivedBatch }[];
+let missed: (readonly [bigint, bigint, string | null])[];
+let fits: string[];
+let asked: number[];
+let troubles: (string | null)[];
+let fatal: Failure[];
+/** What the registry says instead, by id. */
+let faults: Map<number, Failure>;
+let fails: boolean;
+
+/** Rows as JSON, by name, nulls left out. */
+function texts(table: TableBatch | null): string[] {
+  return Array.from({ length: table?.rows ?? 0 }, (_, r) =>
+    table!.fields
+      .map((f, c) => [f.name, valueJson(cellValue(table!.columns[c]!, r))] as const)
+      .filter(([, v]) => v !== "null")
+      .map(([n, v]) => `${n}=${v}`)
+      .join(" "),
+  );
+}
+
+function stage(metadata: RawMetadata = "none", holdBytes = 1 << 20): DecodeStage {
+  return new DecodeStage(
+    { pipeline: "p", prefix: "_twg_", metadata, holdBytes },
+    {
+      clock: time.clock(null),
+      framing: () =>
+        framingOf("confluent", {
+          part: "value",
+          protobuf: false,
+          maxPayloadBytes: 1 << 20,
+          codecs: { zlib: () => {} },
+        }),
+      failsOnError: () => fails,
+      schema: async (_topic, ref) => {
+        const id = ref.by === "id" ? ref.id : -1;
+        asked.push(id);
+        const fault = faults.get(id);
+        if (fault !== undefined) throw fault;
+        const text = JSON.stringify({ type: "record", name: "R", fields: SCHEMAS[id] });
+        return {
+          format: "avro",
+          text,
+          references: [],
+          id: String(id),
+          subject: null,
+          version: null,
+        } satisfies SchemaText;
+      },
+      compile: (_topic, schema) => compileAvro({ writer: schema }, { isUtf8, reserved: "_twg_" }),
+      fit: async (fields) => void fits.push(fields.map((f) => f.name).join()),
+      give: (_stream, _key, batch) =>
+        void given.push({ rows: texts(batch.table), rejects: texts(batch.rejects), batch }),
+      miss: (_key, { span }, f) => void missed.push([span.from, span.next, f?.code ?? null]),
+      trouble: (f) => void troubles.push(f?.code ?? null),
+      fatal: (f) => void fatal.push(f),
+    },
+  );
+}
+
+const settle = (ms = 0) => time.runUntil(() => false, time.nowMs + ms);
+const order = (schema: number, n: number, name: string, ...more: number[]) =>
+  Uint8Array.from([0, 0, 0, 0, schema, 2 * n, 2 * name.length, ...bytes(name), ...more]);
+const batch = (first: number, values: readonly (Uint8Array | null)[]) =>
+  batchOf(values.map((value, i) => row(first + i, { value, key: bytes(`k${first + i}`) })));
+
+beforeEach(() => {
+  time = new SimTime();
+  given = [];
+  missed = [];
+  fits = [];
+  asked = [];
+  troubles = [];
+  fatal = [];
+  faults = new Map();
+  fails = false;
+});
+
+test("a batch waits for its schema, the next is decoded on the spot; schemas are asked for once", async () => {
+  const s = stage();
+  s.take(0, "k", batch(0, [order(1, 1, "a"), order(1, 2, "b")]));
+  expect(given.length).toBe(0);
+  await settle();
+  s.take(0, "k", batch(2, [order(1, 3, "c")]));
+  expect(given.map((g) => g.rows)).toEqual([['id=1 name="a"', 'id=2 name="b"'], ['id=3 name="c"']]);
+  expect([asked, fits]).toEqual([[1], ["id,name"]]);
+});
+
+test("schemas that alternate are a group each; the table has the columns of both and stays", async () => {
+  const s = stage("locator");
+  const mixed = [order(1, 1, "a"), order(2, 2, "b", 14), order(1, 3, "c"), order(2, 4, "d", 16)];
+  for (const first of [0, 4, 8]) {
+    s.take(0, "k", batch(first, mixed));
+    await settle();
+  }
+  const at = (o: number, id: number) =>
+    `_twg_source_topic="orders" _twg_source_partition=3 _twg_source_offset=${o} _twg_schema_id="${id}"`;
+  expect(given[2]?.rows).toEqual([
+    `id=1 name="a" ${at(8, 1)}`,
+    `id=3 name="c" ${at(10, 1)}`,
+    `id=2 name="b" qty=7 ${at(9, 2)}`,
+    `id=4 name="d" qty=8 ${at(11, 2)}`,
+  ]);
+  expect(fits).toEqual([
+    "id,name,qty,_twg_source_topic,_twg_source_partition,_twg_source_offset,_twg_schema_id",
+  ]);
+});
+
+test("what is bad costs itself and keeps all of its bytes; a tombstone is neither row nor reject", async () => {
+  faults.set(9, new Failure("registry.unknown_schema", "no schema 9"));
+  const s = stage();
+  const bad = [order(1, 1, "a").subarray(0, 6), Uint8Array.of(7), order(9, 1, ""), order(4, 1, ""), null];
+  s.take(0, "k", batch(0, [order(1, 1, "a"), ...bad, order(1, 2, "b")]));
+  await settle();
+  const [g] = given;
+  expect(g?.rows).toEqual(['id=1 name="a"', 'id=2 name="b"']);
+  const said = g!.rejects.map((r) => /stage="decode" code="([a-z._]+)"/.exec(r)?.[1]);
+  expect(said).toEqual(["decode.truncated", "decode.framing", "decode.schema", "decode.reserved"]);
+  const rejects = g!.batch.rejects!;
+  expect(rejects.fields).toEqual(rejectFields("_twg_"));
+  const value = rejects.fields.findIndex((f) => f.name === "_twg_source_value");
+  expect(cellValue(rejects.columns[value]!, 0)).toMatchObject({
+    kind: "bytes",
+    value: order(1, 1, "a").subarray(0, 6),
+  });
+  expect(g!.rejects[2]).toContain("_twg_source_offset=3");
+  expect(g!.rejects[2]).toContain('_twg_schema_id="9"');
+});
+
+test("with on_error = fail the lane stops at it, naming the place", async () => {
+  fails = true;
+  const s = stage();
+  s.take(0, "k", batch(0, [order(1, 1, "a")]));
+  await settle();
+  expect(() => s.take(0, "k", batch(1, [order(1, 1, "a"), Uint8Array.of(7)]))).toThrow("decode.framing");
+  s.take(0, "k", batch(3, [order(2, 1, "a").subarray(0, 6)]));
+  await settle();
+  expect(fatal.map((f) => [f.code, f.at])).toEqual([["decode.failed", `${STREAM.topic}/3@3`]]);
+});
+
+test("a schema that cannot share the table is told with the difference, and the rest goes on", async () => {
+  const s = stage();
+  s.take(0, "k", batch(0, [order(1, 1, "a")]));
+  await settle();
+  s.take(0, "k", batch(1, [Uint8Array.of(0, 0, 0, 0, 3, 2, 97)]));
+  await settle();
+  s.take(0, "k", batch(2, [order(1, 2, "b")]));
+  expect(missed).toEqual([[1n, 2n, "decode.incompatible"]]);
+  expect(given.length).toBe(2);
+});
+
+test("a registry that is away is told and tried again; what waits then is decoded in order", async () => {
+  faults.set(1, new Failure("registry.unreachable", "away", { retry: true }));
+  const s = stage();
+  s.take(0, "k", batch(0, [order(1, 1, "a")]));
+  s.take(0, "k", batch(1, [order(1, 2, "b")]));
+  await settle(2_500);
+  expect([given.length, troubles.length > 1, troubles[0]]).toEqual([0, true, "registry.unreachable"]);
+  faults.clear();
+  const settled = s.settled();
+  await settle(1_500);
+  await settled;
+  expect(given.map((g) => g.rows)).toEqual([['id=1 name="a"'], ['id=2 name="b"']]);
+  expect(troubles.at(-1)).toBe(null);
+});
+
+test("what waits is bounded: beyond it everything that waits is missed, and what comes later is not", async () => {
+  faults.set(1, new Failure("registry.unreachable", "away", { retry: true }));
+  const s = stage("none", 300);
+  for (const first of [0, 1, 2, 3, 4, 5]) s.take(0, "k", batch(first, [order(1, first, "a")]));
+  expect(missed[0]).toEqual([0n, 1n, "sink.behind"]);
+  const before = missed.length;
+  faults.clear();
+  await settle(2_500);
+  expect(missed.length).toBe(before);
+  expect(given.length + missed.length).toBe(6);
+});
+
+test("a stop waits for what is looked up, and not for ever; a reset forgets it", async () => {
+  faults.set(1, new Failure("registry.unreachable", "away", { retry: true }));
+  const s = stage();
+  s.take(0, "k", batch(0, [order(1, 1, "a")]));
+  let over = false;
+  void s.settled().then(() => {
+    over = true;
+  });
+  await settle(4_000);
+  expect(over).toBe(false);
+  await settle(2_000);
+  expect(over).toBe(true);
+  s.reset();
+  faults.clear();
+  await settle(5_000);
+  expect(given).toEqual([]);
+});
+
+test("all metadata columns say where a row came from", async () => {
+  const s = stage("all");
+  s.take(
+    0,
+    "k",
+    batchOf([
+      row(5, { value: order(1, 1, "a"), headers: [[bytes("h"), null]], leaderEpoch: 7, producerId: 3n }),
+    ]),
+  );
+  await settle();
+  for (const part of [
+    '_twg_source_transport="kafka"',
+    "_twg_source_leader_epoch=7",
+    "_twg_source_producer_id=3",
+    '_twg_source_timestamp_type="CreateTime"',
+    "_twg_record_id=",
+    '_twg_pipeline="p"',
+  ])
+    expect(given[0]?.rows[0]).toContain(part);
+});
+
+test("small batches are gathered to groups of rows", async () => {
+  const s = stage();
+  s.take(0, "k", batch(0, [order(1, 1, "a")]));
+  await settle();
+  s.take(0, "k", batch(1, [order(1, 2, "b")]));
+  const groups: string[][] = [];
+  const sink: TableSink = {
+    open: () => {},
+    write: (rows, refuse) => {
+      groups.push(texts(rows));
+      refuse({ row: 0, code: "value.nul", column: "name", reason: "no" });
+    },
+    reject: (line) => void groups.push([new TextDecoder().decode(line)]),
+    flush: () => Promise.resolve(),
+    held: 0,
+    size: 0,
+    seal: async () => ({ targets: [], covered: true, rows: 2, bytes: 0 }),
+    abort: () => Promise.resolve(),
+  };
+  const fields = given[0]!.batch.table!.fields;
+  const w = new TableBranchWriter(
+    { fields, groupBytes: 1_000, rowsOf: (b) => b.table, line: () => bytes("line") },
+    sink,
+  );
+  w.open("s");
+  s.take(0, "k", batch(2, [order(1, 3, "c")]));
+  expect(w.write(given[2]!.batch)).toBe(1);
+  expect([groups.length, w.held > 0, w.largest]).toEqual([0, true, w.held]);
+  await w.seal([], []);
+  expect(groups).toEqual([['id=3 name="c"'], ["line"]]);
+  await w.abort();
+  expect(w.held).toBe(0);
+});

@@ -1,0 +1,173 @@
+/**
+ * Goal: Avro in Confluent's envelopes lands raw, typed in Parquet and in PostgreSQL, with what cannot be decoded in a sink
+ * of its own; two schemas alternate, and a kill leaves nothing doubled. Method: records encoded by hand in Python, whose
+ * fields follow from their number; pyarrow and psql read what landed.
+ */
+import { describe, expect, test } from "bun:test";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { demandPostgres, freshDatabase, POSTGRES, psql, server } from "../real/postgres/server.ts";
+import { demandBrokers } from "./demand-brokers.ts";
+import { createTopic, fresh, MAIN, python_, type Served } from "./real-kafka.ts";
+import { catchUp, command, type Pipeline, SECRETS, stream, workFolder } from "./twg.ts";
+
+const RECORDS = Number(process.env.TWG_E2E_RECORDS ?? "3000");
+const PARTITIONS = 3;
+const LIMIT = 120_000 + RECORDS;
+
+demandBrokers("decoded tables");
+demandPostgres("decoded tables");
+
+const FIELDS = [
+  { name: "id", type: "long" },
+  { name: "name", type: "string" },
+  { name: "price", type: "double" },
+  { name: "note", type: ["null", "string"], default: null },
+];
+const schema = (...more: unknown[]) =>
+  JSON.stringify({ type: "record", name: "Order", fields: [...FIELDS, ...more] });
+
+interface Wanted {
+  readonly served: Served;
+  readonly topic: string;
+  readonly database: string;
+  readonly decode?: string;
+}
+
+function pipeline({ served, topic, database, decode = "" }: Wanted): Pipeline {
+  const { host, port, user, password } = server();
+  SECRETS.add(password).add(encodeURIComponent(password));
+  const folder = workFolder();
+  const schemas = join(folder, "schemas");
+  mkdirSync(schemas, { recursive: true });
+  writeFileSync(join(schemas, "1.avsc"), schema());
+  writeFileSync(join(schemas, "2.avsc"), schema({ name: "qty", type: ["null", "int"], default: null }));
+  const config = join(folder, "twg.toml");
+  const sink = (name: string, more: string) => `[[sink]]\nname = "${name}"\n${more}\n`;
+  const files = (name: string) =>
+    `type = "parquet"\npath = "${join(folder, name)}"\nroll_interval_ms = "300ms"`;
+  writeFileSync(
+    config,
+    `[pipeline]
+name = "e2e"
+lanes = 2
+state_dir = "${join(folder, "state")}"
+[source]
+type = "kafka"
+bootstrap = ${JSON.stringify(served.plain)}
+topics = ["${topic}"]
+group = "g-${topic}"
+[decode]
+format = "avro"
+framing = "confluent"
+schema_dir = "${schemas}"
+${decode}
+${sink("raw", `role = "primary_raw"\n${files("raw")}`)}
+${sink("typed", `receives = "decoded"\n${files("typed")}`)}
+${sink(
+  "table",
+  `receives = "decoded"
+type = "postgres"
+url = "postgres://${user}:${encodeURIComponent(password)}@${host}:${port}/${database}"
+sslmode = "disable"
+table = "public.orders"
+create = true
+metadata = "all"
+commit_interval_ms = "300ms"`,
+)}
+${sink("refused", `receives = "rejected"\n${files("refused")}`)}
+[observability]
+listen = "off"
+`,
+  );
+  return { folder, lake: join(folder, "raw"), config };
+}
+
+interface Made {
+  readonly good: number;
+  readonly bad: number;
+  readonly tombstones: number;
+}
+
+async function produce(served: Served, topic: string, first: number, records: number): Promise<Made> {
+  const wanted = JSON.stringify({ first, records, partitions: PARTITIONS });
+  return await python_<Made>("avro_orders.py", ["produce", served.plain.join(","), topic, wanted]);
+}
+
+async function freshTopic(served: Served): Promise<string> {
+  const topic = fresh("decode");
+  const replicas = Math.min(3, served.plain.length);
+  const config = { "min.insync.replicas": String(Math.min(2, replicas)) };
+  await createTopic(served, topic, { partitions: PARTITIONS, config });
+  return topic;
+}
+
+const landed = (p: Pipeline) =>
+  python_("avro_orders.py", ["check", join(p.folder, "typed"), join(p.folder, "refused")]);
+
+const COUNTS = "select count(*), count(distinct id), sum(price), count(note), count(qty) from orders";
+
+describe.skipIf(MAIN === null || POSTGRES === null)("decoded tables", () => {
+  const served = MAIN as Served;
+
+  test(
+    `${RECORDS} orders of two schemas land typed, what is spoiled is kept with its reason, and a kill doubles nothing`,
+    async () => {
+      const topic = await freshTopic(served);
+      const database = await freshDatabase();
+      const p = pipeline({ served, topic, database });
+      const made = await produce(served, topic, 0, RECORDS);
+      await catchUp(p);
+      const whole = { rows: made.good, rejects: made.bad, doubled: 0, wrong: [] };
+      expect(await landed(p)).toMatchObject(whole);
+      const [count, distinct] = (await psql(database, COUNTS)).split("|");
+      expect([count, distinct]).toEqual([String(made.good), String(made.good)]);
+      const wrong = `select count(*) from orders where price <> id / 4.0 or (note is null) <> (id % 3 = 0)
+        or qty is distinct from case when id % 2 = 1 and id % 4 <> 1 then id % 1000 end
+        or _twg_source_key <> convert_to(id::text, 'UTF8') or _twg_record_id is null`;
+      expect(await psql(database, wrong)).toBe("0");
+
+      const more = { good: 0, bad: 0 };
+      let first = RECORDS;
+      for (const point of ["table/before_commit:1", "typed/after_intend:1", "refused/before_cover:1"]) {
+        const { good, bad } = await produce(served, topic, first, 300);
+        first += 300;
+        more.good += good;
+        more.bad += bad;
+        const killed = await stream(p, { environment: { TWG_CRASH_AT: point }, untilCaughtUp: true }).ended();
+        expect([point, killed.signal]).toEqual([point, "SIGKILL"]);
+      }
+      await catchUp(p);
+      const after = (await landed(p)) as { rows: number; rejects: number; places: number };
+      expect(after).toMatchObject({ doubled: 0, wrong: [] });
+      const told = await command(["inspect", "coverage", "-c", p.config, "--json"]);
+      const { places } = JSON.parse(told.output) as {
+        places: { sink: string; gaps?: { ranges: { from: string; next: string }[] }[] }[];
+      };
+      const lack = (sink: string) =>
+        (places.find((x) => x.sink === sink)?.gaps ?? [])
+          .flatMap((g) => g.ranges)
+          .reduce((n, r) => n + Number(r.next) - Number(r.from), 0);
+      expect(after.rows).toBeGreaterThanOrEqual(made.good + more.good - lack("typed"));
+      expect(after.rejects).toBeGreaterThanOrEqual(made.bad + more.bad - lack("refused"));
+      const [rows, ids] = (await psql(database, COUNTS)).split("|");
+      expect(rows).toBe(ids!);
+      expect(Number(rows)).toBeGreaterThanOrEqual(made.good + more.good - lack("table"));
+    },
+    LIMIT,
+  );
+
+  test(
+    'on_error = "fail" stops at the first record that cannot be decoded, and says where it is',
+    async () => {
+      const topic = await freshTopic(served);
+      await produce(served, topic, 0, 30);
+      const p = pipeline({ served, topic, database: await freshDatabase(), decode: 'on_error = "fail"' });
+      const ended = await stream(p, { untilCaughtUp: true }).ended();
+      expect([ended.code, ended.failure?.code]).toEqual([1, "decode.failed"]);
+      // Order 13 is the fifth of partition 1.
+      expect(ended.failure?.line).toContain(`${topic}/1@4`);
+    },
+    LIMIT,
+  );
+});

@@ -1,0 +1,113 @@
+"""Orders as Avro in Confluent's envelopes, encoded by hand from the specification; and what landed of them, by pyarrow.
+
+  avro_orders.py produce BOOTSTRAP TOPIC {"first": 0, "records": 1000, "partitions": 3}
+  avro_orders.py check TYPED_FOLDER REJECTS_FOLDER
+
+Order n is written by schema 1, or, where n is odd, by schema 2, which has one more field. Every 50th is spoiled in one
+of four ways, every 77th has no value. All fields follow from n, so that a row shows whether it is right.
+"""
+
+import glob
+import json
+import struct
+import sys
+
+
+def long_(n):
+    z = (n << 1) ^ (n >> 63)
+    out = b""
+    while z > 0x7F:
+        out += bytes([z & 0x7F | 0x80])
+        z >>= 7
+    return out + bytes([z])
+
+
+def text(s):
+    b = s.encode()
+    return long_(len(b)) + b
+
+
+def name(n):
+    return f"order {n} é" if n % 5 else ""
+
+
+def note(n):
+    return None if n % 3 == 0 else "x" * (n % 7)
+
+
+def kind(n):
+    if n % 77 == 7:
+        return "tombstone"
+    return ["truncated", "trailing", "framing", "schema"][n // 50 % 4] if n % 50 == 13 else "good"
+
+
+def value(n):
+    what = kind(n)
+    if what == "tombstone":
+        return None
+    schema = 2 if n % 2 else 1
+    body = long_(n) + text(name(n)) + struct.pack("<d", n / 4)
+    body += long_(0) if note(n) is None else long_(1) + text(note(n))
+    if schema == 2:
+        body += long_(0) if n % 4 == 1 else long_(1) + long_(n % 1000)
+    if what == "truncated":
+        body = body[:-1]
+    if what == "trailing":
+        body += b"\0"
+    if what == "framing":
+        return b"\x07" + body
+    return b"\0" + struct.pack(">I", 99 if what == "schema" else schema) + body
+
+
+def produce(bootstrap, topic, wanted):
+    from confluent_kafka import Producer
+
+    p = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
+    counts = {}
+    for n in range(wanted["first"], wanted["first"] + wanted["records"]):
+        counts[kind(n)] = counts.get(kind(n), 0) + 1
+        p.produce(topic, key=str(n), value=value(n), partition=n % wanted["partitions"])
+        p.poll(0)
+    p.flush()
+    good = counts.pop("good")
+    tombstones = counts.pop("tombstone", 0)
+    print(json.dumps({"good": good, "tombstones": tombstones, "bad": sum(counts.values())}))
+
+
+def rows_of(folder):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    tables = [pq.read_table(f, partitioning=None) for f in glob.glob(folder + "/*.parquet")]
+    return pa.concat_tables(tables, promote_options="default").to_pylist() if tables else []
+
+
+def check(typed, rejects):
+    wrong = []
+    ids = []
+    places = set()
+    for r in rows_of(typed):
+        n = r["id"]
+        ids.append(n)
+        places.add((r["_twg_source_partition"], r["_twg_source_offset"]))
+        schema = 2 if n % 2 else 1
+        qty = None if schema == 1 or n % 4 == 1 else n % 1000
+        seen = (r["name"], r["price"], r["note"], r.get("qty"), r["_twg_schema_id"])
+        if kind(n) != "good" or seen != (name(n), n / 4, note(n), qty, str(schema)):
+            wrong.append(f"{n}: {seen}")
+    codes = {"truncated": "decode.truncated", "trailing": "decode.trailing", "framing": "decode.framing", "schema": "decode.schema"}
+    refused = []
+    for r in rows_of(rejects):
+        n = int(r["_twg_source_key"])
+        refused.append(n)
+        places.add((r["_twg_source_partition"], r["_twg_source_offset"]))
+        if r["code"] != codes.get(kind(n)) or r["_twg_source_value"] != value(n) or r["_twg_source_topic"] is None:
+            wrong.append(f"reject {n}: {r['code']} {r['message']}")
+    doubled = len(ids) - len(set(ids)) + len(refused) - len(set(refused))
+    print(json.dumps({"rows": len(ids), "rejects": len(refused), "places": len(places), "doubled": doubled, "wrong": wrong[:5]}))
+
+
+if sys.argv[1] == "produce":
+    produce(sys.argv[2], sys.argv[3], json.loads(sys.argv[4]))
+else:
+    check(sys.argv[2], sys.argv[3])
