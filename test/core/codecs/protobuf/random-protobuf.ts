@@ -100,7 +100,7 @@ export function randomSchema(draw: Draw): SchemaModel {
       let number = draw(6) === 0 ? 16 + draw(3000) : 1 + draw(15);
       while (taken.has(number)) number++;
       taken.add(number);
-      const field = randomField(draw, syntax, number, count, enums);
+      const field = randomField(draw, syntax, number, count, m, enums);
       fields.push(field);
       const inOneof = field.label === "one" && field.text.startsWith("plain ") && draw(3) === 0;
       if (inOneof) {
@@ -127,10 +127,11 @@ function randomField(
   syntax: Syntax,
   number: number,
   messages: number,
+  within: number,
   enums: readonly { readonly name: string; readonly numbers: readonly number[] }[],
 ): FieldModel {
   const name = `f_${number}`;
-  const type = randomType(draw, messages, enums);
+  const type = randomType(draw, messages, within, enums);
   const named = type.is === "known" ? `google.protobuf.${type.name}` : type.name;
   const label = pick(draw, ["one", "one", "one", "list", "map"] as const);
   const options: string[] = [];
@@ -169,12 +170,16 @@ function randomField(
 function randomType(
   draw: Draw,
   messages: number,
+  within: number,
   enums: readonly { readonly name: string; readonly numbers: readonly number[] }[],
 ): TypeModel {
   const sort = draw(10);
   if (sort < 5) return { is: "scalar", name: pick(draw, SCALARS) };
   if (sort < 6) return { is: "enum", ...pick(draw, enums) };
-  if (sort < 8) return messageType(draw(messages));
+  // Mostly a later message: each that holds itself makes columns of columns.
+  const later = within + 1 + draw(messages);
+  if (sort < 7) return later < messages ? messageType(later) : { is: "scalar", name: pick(draw, SCALARS) };
+  if (sort < 8 && draw(3) === 0) return messageType(draw(messages));
   return { is: "known", name: pick(draw, KNOWN) };
 }
 
