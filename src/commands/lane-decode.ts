@@ -28,6 +28,8 @@ import type { FromLane } from "../core/ports/lane.ts";
 import type { RefusedCell, TableSink } from "../core/ports/table-sink.ts";
 import type { SchemaRef, SchemaText } from "../core/schema/resolver.ts";
 import type { ColumnField, TableBatch } from "../core/types/table-batch.ts";
+import { cellValue } from "../core/types/value-cells.ts";
+import { valueJson } from "../core/types/value-json.ts";
 import { crashHook } from "./crash-hook.ts";
 import type { LaneBranch, LaneDecode, LaneSink } from "./lane-config.ts";
 import { openLaneStore } from "./lane-store.ts";
@@ -64,7 +66,7 @@ export function decodeLane(
   const branches = new Branches<DerivedBatch>(
     sinks.map((s, i) => ({ branch: s.branch, after: configured[i]!.after.map((n) => n - context.first) })),
   );
-  const { lane, post } = context;
+  const { post } = context;
   const stage = new DecodeStage(
     {
       pipeline: decode.pipeline,
@@ -92,10 +94,10 @@ export function decodeLane(
         const wire = failure === null ? null : toWire(failure);
         for (const s of sinks) post({ t: "branch", sink: s.sink, m: { t: "trouble", failure: wire } });
       },
+      undecodable: (codes) => post({ t: "branch", sink: context.first, m: { t: "undecodable", codes } }),
       fatal: (failure) => post({ t: "dead", failure: toWire(failure) }),
     },
   );
-  void lane;
   return {
     stage,
     branches,
@@ -219,7 +221,8 @@ class DerivedSink {
     const { receives, holdBytes } = this.#o;
     const groupBytes = this.#lane.kind === "parquet" ? Math.floor(holdBytes / HOLD_SHARE) : 0;
     const rowsOf = (b: DerivedBatch) => (receives === "rejected" ? b.rejects : selected(b.table, fields));
-    return new TableBranchWriter({ fields, groupBytes, rowsOf, line: refusedLine }, this.#tableSink());
+    const line = (b: TableBatch, cell: RefusedCell) => refusedLine(b, this.#decode.prefix, cell);
+    return new TableBranchWriter({ fields, groupBytes, rowsOf, line }, this.#tableSink());
   }
 
   #tableSink(): TableSink {
@@ -250,7 +253,18 @@ function selected(table: TableBatch | null, fields: readonly ColumnField[]): Tab
   return { fields, columns: fields.map((f) => table.columns[at.get(f.name)!]!), rows: table.rows };
 }
 
-/** A row that the target cannot hold: which column, and why. The record is found in raw by the row's own locator. */
-function refusedLine(_batch: TableBatch, { row, code, column, reason }: RefusedCell): Uint8Array {
-  return new TextEncoder().encode(`${JSON.stringify({ row, code, column, reason })}\n`);
+/** A row that the target cannot hold: which column, why, and the record's place, as far as the row says it. */
+function refusedLine(
+  batch: TableBatch,
+  prefix: string,
+  { row, code, column, reason }: RefusedCell,
+): Uint8Array {
+  const place = ["topic", "partition", "offset"].flatMap((name) => {
+    const at = batch.fields.findIndex((f) => f.name === `${prefix}source_${name}`);
+    // As text: JSON's readers take numbers for doubles.
+    return at < 0 ? [] : [[name, valueJson(cellValue(batch.columns[at]!, row)).replaceAll('"', "")] as const];
+  });
+  return new TextEncoder().encode(
+    `${JSON.stringify({ ...Object.fromEntries(place), code, column, reason })}\n`,
+  );
 }

@@ -76,6 +76,7 @@ const ROWS: Rows = {
     m.sinkUp.set(0, e.sink);
   },
   "sink.detached": (m, e) => m.sinkDetached.add(1, e.sink),
+  "records.undecodable": (m, e) => m.undecodable.add(e.records, e.code),
   "sink.gap": (m, e) => m.sinkGap.add(Number(e.next - e.from), e.sink),
   "sink.recovered": (m, e) => m.sinkUp.set(1, e.sink),
   "coverage.troubled": failed,

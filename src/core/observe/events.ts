@@ -158,6 +158,8 @@ type SinkEvent =
       readonly from: bigint;
       readonly next: bigint;
     } & StreamPlace)
+  /** Of one batch; their bytes are in the raw sink, and with the reason in a sink of rejects. */
+  | { readonly e: "records.undecodable"; readonly code: string; readonly records: number }
   | { readonly e: "coverage.healthy" }
   /** An owner of whom this machine knows nothing is given the lease time to show that it lives. */
   | { readonly e: "coverage.waiting"; readonly owner: string; readonly ms: number }
@@ -316,6 +318,10 @@ export const EVENTS: { readonly [K in EventName]: EventRow<K> } = {
     level: "warn",
     text: (e) =>
       `${e.sink}: ${at(e)} from ${e.from} up to ${e.next} is missing in it and safe in the primary sink`,
+  },
+  "records.undecodable": {
+    level: "warn",
+    text: (e) => `${e.records} ${e.records === 1 ? "record" : "records"} cannot be decoded: ${e.code}`,
   },
   "coverage.healthy": { level: "info", text: () => "coverage store works again" },
   "coverage.waiting": {

@@ -135,6 +135,7 @@ export function declareMeters(r: Registry) {
       "Times that a lane went on without a sink beside the primary one.",
       ["sink"],
     ),
+    undecodable: r.counter("twg_decode_rejects_total", "Records that could not be decoded.", ["code"]),
     sinkGap: r.counter(
       "twg_sink_gap_positions_total",
       "Positions that the primary sink got and this one did not, since the start.",

@@ -42,6 +42,8 @@ export interface DecodeParts {
   readonly give: (stream: number, key: StreamKey, batch: DerivedBatch) => void;
   /** The sinks let the batch go by. */
   readonly miss: (key: StreamKey, batch: Pick<RawBatch, "span">, failure: Failure | null) => void;
+  /** Records that were refused, by code. */
+  readonly undecodable: (codes: readonly (readonly [code: string, records: number])[]) => void;
   /** A schema cannot be had for now; null: it can. */
   readonly trouble: (failure: Failure | null) => void;
   /** The lane cannot go on. */
@@ -187,6 +189,8 @@ export class DecodeStage {
     const [bad] = refused;
     if (bad !== undefined && this.#p.failsOnError(topic)) throw undecodable(batch, bad);
     this.#p.give(stream, key, this.#derived(batch, decoded, refused));
+    if (refused.length > 0)
+      this.#p.undecodable([...Map.groupBy(refused, (r) => r.code)].map(([c, all]) => [c, all.length]));
     return null;
   }
 

@@ -243,6 +243,10 @@ export class Secondary implements CommitListener {
       case "attached":
         this.#p.observer.emit({ e: "sink.attached", sink: this.spec.name, lane });
         return;
+      case "undecodable":
+        for (const [code, records] of m.codes)
+          this.#p.observer.emit({ e: "records.undecodable", code, records });
+        return;
       case "trouble":
         return this.#says(`lane ${lane}`, m.failure === null ? null : fromWire(m.failure));
     }

@@ -78,6 +78,8 @@ export type FromBranch =
   | { readonly t: "missed"; readonly spans: readonly Span[] }
   | { readonly t: "detached"; readonly failure: FailureWire; readonly pauseMs: number }
   | { readonly t: "attached" }
+  /** Records of a batch that cannot be decoded, by code. */
+  | { readonly t: "undecodable"; readonly codes: readonly (readonly [code: string, records: number])[] }
   /** The sink failed and is tried again; null: it works again. */
   | { readonly t: "trouble"; readonly failure: FailureWire | null };
 

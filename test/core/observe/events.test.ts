@@ -44,6 +44,7 @@ const LINES: { readonly [K in EventName]: string } = {
   "sink.detached": `warn typed: lane 1 goes on without it for 2.0 s: ${CANCELLED}`,
   "sink.attached": "info typed: lane 1 writes to it again",
   "sink.gap": "warn typed: orders/3 from 10 up to 25 is missing in it and safe in the primary sink",
+  "records.undecodable": "warn 3 records cannot be decoded: decode.truncated",
   "coverage.healthy": "info coverage store works again",
   "coverage.waiting": "warn waiting up to 15.0 s to see whether the former owner lives: pid 7 on other",
   "coverage.troubled": `warn coverage store: ${CANCELLED}`,

@@ -137,6 +137,7 @@ const MOVES: { readonly [K in EventName]?: readonly string[] } = {
   "sink.troubled": ["twg_errors_total{internal.cancelled} 1", "twg_sink_up{raw} 0"],
   "sink.recovered": ["twg_sink_up{raw} 1"],
   "sink.detached": ["twg_sink_detached_total{typed} 1"],
+  "records.undecodable": ["twg_decode_rejects_total{decode.truncated} 3"],
   "sink.gap": ["twg_sink_gap_positions_total{typed} 15"],
   "coverage.troubled": ["twg_errors_total{internal.cancelled} 1"],
   "coverage.fenced": ["twg_errors_total{internal.cancelled} 1"],

@@ -81,6 +81,7 @@ export const SAMPLES: { readonly [K in EventName]: EventOf<K> } = {
   "sink.detached": { e: "sink.detached", sink: "typed", lane: 1, failure, pauseMs: 2000 },
   "sink.attached": { e: "sink.attached", sink: "typed", lane: 1 },
   "sink.gap": { e: "sink.gap", sink: "typed", topic: "orders", partition: 3, from: 10n, next: 25n },
+  "records.undecodable": { e: "records.undecodable", code: "decode.truncated", records: 3 },
   "coverage.healthy": { e: "coverage.healthy" },
   "coverage.waiting": { e: "coverage.waiting", owner: "pid 7 on other", ms: 15_000 },
   "coverage.troubled": { e: "coverage.troubled", failure },

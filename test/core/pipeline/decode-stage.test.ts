@@ -35,6 +35,7 @@ let fits: string[];
 let asked: number[];
 let troubles: (string | null)[];
 let fatal: Failure[];
+let refusals: string[];
 /** What the registry says instead, by id. */
 let faults: Map<number, Failure>;
 let fails: boolean;
@@ -84,6 +85,7 @@ function stage(metadata: RawMetadata = "none", holdBytes = 1 << 20): DecodeStage
         void given.push({ rows: texts(batch.table), rejects: texts(batch.rejects), batch }),
       miss: (_key, { span }, f) => void missed.push([span.from, span.next, f?.code ?? null]),
       trouble: (f) => void troubles.push(f?.code ?? null),
+      undecodable: (codes) => void refusals.push(codes.map(([c, n]) => `${c} ${n}`).join()),
       fatal: (f) => void fatal.push(f),
     },
   );
@@ -103,6 +105,7 @@ beforeEach(() => {
   asked = [];
   troubles = [];
   fatal = [];
+  refusals = [];
   faults = new Map();
   fails = false;
 });
@@ -147,6 +150,7 @@ test("what is bad costs itself and keeps all of its bytes; a tombstone is neithe
   expect(g?.rows).toEqual(['id=1 name="a"', 'id=2 name="b"']);
   const said = g!.rejects.map((r) => /stage="decode" code="([a-z._]+)"/.exec(r)?.[1]);
   expect(said).toEqual(["decode.truncated", "decode.framing", "decode.schema", "decode.reserved"]);
+  expect(refusals).toEqual(["decode.truncated 1,decode.framing 1,decode.schema 1,decode.reserved 1"]);
   const rejects = g!.batch.rejects!;
   expect(rejects.fields).toEqual(rejectFields("_twg_"));
   const value = rejects.fields.findIndex((f) => f.name === "_twg_source_value");
