@@ -10,8 +10,8 @@
  */
 import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { avroDecode } from "../bench/avro-decode.ts";
 import { csvToParquet, ndjsonToParquet } from "../bench/batch-files.ts";
+import { decodeAvro } from "../bench/decode-avro.ts";
 import { decodeJson } from "../bench/decode-json.ts";
 import { decodeProtobuf } from "../bench/decode-protobuf.ts";
 import type { Bench, BenchOptions, Figure } from "../bench/figure.ts";
@@ -28,7 +28,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   "decode-records": decodeRecords,
   "decode-protobuf": decodeProtobuf,
   "parquet-write": parquetWrite,
-  "avro-decode": avroDecode,
+  "decode-avro": decodeAvro,
   "lane-host": laneHost,
   startup,
   "raw-consume": rawConsume,

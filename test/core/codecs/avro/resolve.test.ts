@@ -64,6 +64,50 @@ describe("resolution", () => {
     expect(cells).toEqual(['"z" [1,9007199254740991] 7 null "x"', '"" [1,9007199254740991] 8 null "x"']);
   });
 
+  const inner = { type: "record", name: "I", fields: [of("x", "int"), of("y", "string", { default: "d" })] };
+  const DEFAULTS: readonly (readonly [Schema, Schema, string])[] = [
+    ["null", null, "null"],
+    ["boolean", true, "true"],
+    ["float", 1.5, "1.5"],
+    ["double", -2, "-2"],
+    ["bytes", "\u00ff", '"/w=="'],
+    [{ type: "fixed", name: "F", size: 2 }, "\u0001\u0002", '"AQI="'],
+    [{ type: "enum", name: "E", symbols: ["A", "B"] }, "B", '"B"'],
+    [{ type: "map", values: "int" }, { k: 1 }, '{"k":1}'],
+    [{ type: "array", items: { type: "array", items: "int" } }, [[1], []], "[[1],[]]"],
+    [inner, { x: 1 }, '{"x":1,"y":"d"}'],
+    [["null", "int", "string"], "a", '{"int":null,"string":"a"}'],
+  ];
+  for (const [type, value, cell] of DEFAULTS)
+    test(`the default ${JSON.stringify(value)} of ${JSON.stringify(type)}`, () => {
+      expect(decode(record([]), ["", ""], field(type, { default: value })).cells).toEqual([cell, cell]);
+    });
+
+  const NO_DEFAULTS: readonly (readonly [Schema, Schema, string])[] = [
+    ["null", 1, "1 is no null"],
+    ["boolean", 1, "1 is no boolean"],
+    ["int", 2 ** 31, "2147483648 is no int"],
+    ["long", 0.5, "0.5 is no long"],
+    ["float", "1", '"1" is no float'],
+    ["double", null, "null is no double"],
+    ["string", 1, "1 is no string"],
+    ["bytes", "\u0100", "is no text of bytes"],
+    [{ type: "fixed", name: "F", size: 2 }, "a", "is no text of 2 bytes"],
+    [{ type: "enum", name: "E", symbols: ["A"] }, "B", '"B" is no symbol'],
+    [{ type: "array", items: "int" }, {}, "{} is no array"],
+    [{ type: "array", items: "int" }, ["a"], '"a" is no int'],
+    [{ type: "map", values: "int" }, [], "[] is no map"],
+    [{ type: "map", values: "int" }, { k: "a" }, '"a" is no int'],
+    [inner, [], "[] is no record"],
+    [inner, {}, "it has no x"],
+    [inner, { x: "x".repeat(100) }, "…"],
+    [["null", "int"], "a", "any of its 2 branches"],
+  ];
+  for (const [type, value, reason] of NO_DEFAULTS)
+    test(`${JSON.stringify(value)} is no default of ${JSON.stringify(type)}`, () => {
+      expect(refusal(record([]), field(type, { default: value }))).toContain(reason);
+    });
+
   test("a default of 64 bits is exact", () => {
     const text = (fields: string) => ({
       text: `{"type":"record","name":"R","fields":[${fields}]}`,

@@ -184,7 +184,7 @@ async function peersOf({ say }: BenchOptions): Promise<Peer[]> {
   return peers;
 }
 
-export async function* avroDecode(o: BenchOptions): AsyncGenerator<Figure> {
+export async function* decodeAvro(o: BenchOptions): AsyncGenerator<Figure> {
   const list = orders(o.small ? 5_000 : 200_000);
   const rounds = o.small ? 3 : 40;
   const folder = mkdtempSync(join(tmpdir(), "twg-bench-"));
@@ -201,14 +201,14 @@ export async function* avroDecode(o: BenchOptions): AsyncGenerator<Figure> {
       const ran = await runProcess(command(schema, payloads, String(peerRounds)));
       const theirs = JSON.parse(ran.stdout) as Measured;
       yield {
-        bench: "avro-decode",
+        bench: "decode-avro",
         subject: "columns",
         peer,
         unit: "records/s",
         value: round(ours.records_per_second),
         peer_value: round(theirs.records_per_second),
         ratio: ratioOf(ours.records_per_second, theirs.records_per_second),
-        hash: sameHash("avro-decode", [String(ours.sum), String(theirs.sum)]),
+        hash: sameHash("decode-avro", [String(ours.sum), String(theirs.sum)]),
         n: list.length,
         cpu_per_million: round(ours.cpu_per_million),
         peer_cpu_per_million: round(theirs.cpu_per_million),
