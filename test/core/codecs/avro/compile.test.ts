@@ -44,9 +44,10 @@ describe("types", () => {
 
 test("columns and Values agree on schemas, readers and payloads by chance, damaged or not", async () => {
   let refused = 0;
-  for (let n = 0; n < 600; n++) if (await avroTarget.run(n)) refused++;
-  expect(refused).toBeGreaterThan(60);
-  expect(refused).toBeLessThan(540);
+  // Neighbouring cases have one schema.
+  for (let n = 0; n < 400; n++) if (await avroTarget.run(97 * n)) refused++;
+  expect(refused).toBeGreaterThan(40);
+  expect(refused).toBeLessThan(360);
 }, 60_000);
 
 describe("a bad payload costs only itself", () => {

@@ -162,6 +162,15 @@ describe("resolution", () => {
     ]);
   });
 
+  test("what was begun in a branch that does not fit is not used elsewhere", () => {
+    const b = { type: "record", name: "B", fields: [of("back", ["null", "A"]), of("x", "int")] };
+    const a = (bad: string) => ({ type: "record", name: "A", fields: [of("b", b), of("bad", bad)] });
+    const schema = (bad: string) => record([of("f1", ["null", a(bad)]), of("f2", "B")]);
+    const { cells, faults } = decode(schema("string"), ["00 00 02", "00 02 00 04 00 06"], schema("int"));
+    expect(cells).toHaveLength(1);
+    expect(faults.map((f) => [f.row, f.code as string, f.path])).toEqual([[1, "decode.type", "f2.back"]]);
+  });
+
   test("the reader's branch of the same type comes before one by promotion", () => {
     expect(decode(field("int"), ["02"], field(["long", "int"])).cells).toEqual(['{"long":null,"int":1}']);
     expect(decode(field("int"), ["02"], field(["double", "long"])).cells).toEqual([
