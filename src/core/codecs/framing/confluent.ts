@@ -10,6 +10,7 @@
  * Source: the serializers of confluent-kafka 2.16, whose bytes are the golden ones of the test.
  */
 
+import type { BytesColumn } from "../../records/raw-batch.ts";
 import { type Framed, type FramedSchema, NO_VALUE } from "./framed.ts";
 import type { FramedColumn, Framing, FramingOptions } from "./framing.ts";
 import { guidText } from "./guid.ts";
@@ -32,29 +33,41 @@ export function confluentFraming({ part, protobuf }: Pick<FramingOptions, "part"
     out.begin(first, rows - first, column.data);
     interner.begin();
     const anyHeader = headers.entries > 0;
+    const { offsets, data } = column;
+    const { slots, starts, ends } = out;
     for (let i = 0; i < out.rows; i++) {
       const row = first + i;
-      const start = column.offsets[row]!;
-      const end = column.offsets[row + 1]!;
-      if (isNull(column, row)) {
-        out.put(i, NO_VALUE, start, start);
+      const start = offsets[row]!;
+      const end = offsets[row + 1]!;
+      const known = anyHeader ? -1 : interner.again(data, start, end);
+      if (known >= 0) {
+        slots[i] = interner.slot;
+        starts[i] = known;
+        ends[i] = end;
         continue;
       }
       const entry = anyHeader ? lastHeader(headers, row, name) : -1;
-      if (entry < 0) {
-        const at = envelopeEnd(column.data, start, end, protobuf);
-        if (at < 0) out.refuse(i, whyNot(column.data, start, end, at, "the value begins with"));
-        else out.put(i, slotOf(interner, column.data, start, at, out), at, end);
-        continue;
-      }
-      const { offsets, data } = headers.values;
-      const from = offsets[entry]!;
-      const to = offsets[entry + 1]!;
-      const at = envelopeEnd(data, from, to, protobuf);
-      if (at !== to) out.refuse(i, whyNot(data, from, to, at, `the header ${HEADERS[part]} begins with`));
-      else out.put(i, slotOf(interner, data, from, to, out), start, end);
+      if (isNull(column, row)) out.put(i, NO_VALUE, start, start);
+      else if (entry < 0) before(i, start, end);
+      else within(i, headers.values, entry, start, end);
     }
     return rows;
+
+    /** The envelope stands before the payload. */
+    function before(i: number, start: number, end: number): void {
+      const at = envelopeEnd(data, start, end, protobuf);
+      if (at < 0) out.refuse(i, whyNot(data, start, end, at, "the value begins with"));
+      else out.put(i, slotOf(interner, data, start, at, out), at, end);
+    }
+
+    /** It is a header's value, and the whole value is the payload. */
+    function within(i: number, values: BytesColumn, entry: number, start: number, end: number): void {
+      const from = values.offsets[entry]!;
+      const to = values.offsets[entry + 1]!;
+      const at = envelopeEnd(values.data, from, to, protobuf);
+      if (at === to) out.put(i, slotOf(interner, values.data, from, to, out), start, end);
+      else out.refuse(i, whyNot(values.data, from, to, at, `the header ${HEADERS[part]} begins with`));
+    }
   };
 }
 
