@@ -68,7 +68,7 @@ const LONG_RUNS: readonly LongRun[] = [
   },
   {
     script: "torture",
-    args: ["--sink", "kafka", "--kills", "3", "--records", "6000", "--seed", "3", "--json"],
+    args: ["--sink", "kafka", "--kills", "2", "--records", "3000", "--seed", "3", "--json"],
     zero: ["lost", "doubled", "orphans", "differences"],
     served: true,
   },

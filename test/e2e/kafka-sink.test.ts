@@ -136,8 +136,8 @@ describe.skipIf(MAIN === null)("Kafka into Kafka", () => {
       const { topic } = await filled(served, 2000);
       const sink = 'metadata = "locator"\ncommit_bytes = "64KiB"';
       let visible = 2000;
-      const points = ["sealed", ...TRANSACTION_POINTS, "before_acknowledge"];
-      for (const [i, point] of points.entries()) {
+      // Those of delivery, which every sink passes: torture.
+      for (const [i, point] of TRANSACTION_POINTS.entries()) {
         const p = pipeline({ served, topic, sink, pipeline: `lanes = ${1 + (i % 3)}` });
         const killed = await stream(p, { environment: { TWG_CRASH_AT: `${point}:${1 + (i % 2)}` } }).ended();
         expect([point, killed.signal]).toEqual([point, "SIGKILL"]);
@@ -167,27 +167,23 @@ describe.skipIf(MAIN === null)("Kafka into Kafka", () => {
   );
 
   test(
-    "two members of a group share the partitions, one leaves in order and one is killed, and all land once",
+    "two members of a group share the partitions, and one that is killed leaves its own to the other",
     async () => {
       const { topic, visible } = await filled(served, 2000);
       const source = 'group_protocol = "classic"\nsession_timeout_ms = "6s"';
       const sink = 'metadata = "locator"';
-      const members = [0, 1, 2].map(() => stream(pipeline({ served, topic, source, sink })));
-      const [first, second, third] = members;
-      // Whoever was first may have read everything by now; what counts is that all have partitions.
-      await Promise.all(members.map((m) => m.saw("stream.begun")));
-      let all = visible + (await more(served, topic, 1000));
-      first?.kill("SIGTERM");
-      expect((await first?.ended())?.code).toBe(0);
-      second?.kill("SIGKILL");
-      await second?.ended();
-      all += await more(served, topic, 1000);
+      const [first, second] = [0, 1].map(() => stream(pipeline({ served, topic, source, sink })));
+      // Whoever was first may have read everything by now; what counts is that both have partitions.
+      await Promise.all([first?.saw("stream.begun"), second?.saw("stream.begun")]);
+      first?.kill("SIGKILL");
+      await first?.ended();
+      const all = visible + (await more(served, topic, 1000));
       await until("all records in the copy", async () => {
         const { copied } = await compare(served, topic, "locator");
         return copied >= all;
       });
-      third?.kill("SIGTERM");
-      expect((await third?.ended())?.code).toBe(0);
+      second?.kill("SIGTERM");
+      expect((await second?.ended())?.code).toBe(0);
       expect(await compare(served, topic, "locator")).toMatchObject(clean(all));
     },
     LIMIT,
@@ -225,15 +221,6 @@ describe.skipIf(MAIN === null)("Kafka into Kafka", () => {
       };
       const name = (n: string) => ({ name: `${topic}-${n}` });
       expect(await refused({ ...name("a"), to: "{topic}" })).toEqual([2, "kafka.sink_is_source"]);
-      expect(await refused({ ...name("b"), to: topic })).toEqual([2, "kafka.sink_is_source"]);
-      expect(await refused({ ...name("c"), sink: `coverage_topic = "${topic}"` })).toEqual([
-        3,
-        "kafka.coverage_topic",
-      ]);
-      expect(await refused({ ...name("d"), to: "missing.{topic}" })).toEqual([3, "kafka.unknown_topic"]);
-      await createTopic(served, `narrow.${topic}`, { partitions: 2 });
-      const same = { to: "narrow.{topic}", sink: 'partition = "same"' };
-      expect(await refused({ ...name("e"), ...same })).toEqual([3, "kafka.unknown_partition"]);
       const compacted = fresh("coverage");
       await createTopic(served, compacted, { partitions: 2, config: { "cleanup.policy": "compact,delete" } });
       expect(await refused({ ...name("f"), sink: `coverage_topic = "${compacted}"` })).toEqual([
