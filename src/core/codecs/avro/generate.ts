@@ -44,16 +44,24 @@ export function generate(plan: Plan, layout: Layout): Generated {
   return new Generator(layout).all(plan);
 }
 
+/** Wider tables are read by several functions: the engine leaves long ones as they are, at a tenth of the speed. */
+const MOST_SLOTS_IN_ONE = 64;
+/** Lines of such a function, at which it ends. */
+const LINES = 400;
+
 const PAYLOAD: Source = { bytes: "bytes", view: "src", p: "p", end: "end" };
 
 export class Generator {
   readonly pieces: Pieces = { spelled: [], skipped: [], limits: [], symbols: [], defaults: [] };
   readonly #layout: Layout;
   readonly #lines: string[] = [];
+  readonly #parts: string[] = [];
+  readonly #isWide: boolean;
   source: Source = PAYLOAD;
 
   constructor(layout: Layout) {
     this.#layout = layout;
+    this.#isWide = layout.slots.length > MOST_SLOTS_IN_ONE;
   }
 
   add(...lines: string[]): void {
@@ -65,12 +73,14 @@ export class Generator {
     const body = this.#lines.splice(0).join("\n");
     const { slots } = this.#layout;
     const lists = slots.filter((s) => s.form === "list");
-    const text = `"use strict";
-return function decode(B, bytes, starts, ends, first, count, careful) {
-const src = R.view(bytes), limit = bytes.length, W = R.words, long = R.long;
-let n = first, p = B.at, from = p, end = B.end, t = B.rows, x = 0, l = 0, h = 0, acc = 0, empty = 0;
-${slots.map((s) => load(s)).join("\n")}
-${lists.map((s) => `let r${s.id} = B.slots[${s.id}].child.rows, c${s.id} = r${s.id};`).join("\n")}
+    const lets = slots.map((s) => load(s));
+    for (const s of lists) lets.push(`let r${s.id} = B.slots[${s.id}].child.rows, c${s.id} = r${s.id};`);
+    const sync = slots.map(
+      (s) =>
+        `B.slots[${s.id}].rows = ${rowsOf(s)}; ${s.canBeNull ? `B.slots[${s.id}].validity.nulls = z${s.id};` : ""}`,
+    );
+    const shared = ["const src = R.view(bytes), limit = bytes.length;", "let acc = 0, empty = 0;", ...lets];
+    const loop = `let n = first, p = B.at, from = p, end = B.end, t = B.rows, x = 0, l = 0, h = 0;
 run: for (; n < count; n++, t++) {
 if (starts !== null) { p = starts[n]; end = ends[n]; }
 from = p; empty = 0;
@@ -81,11 +91,11 @@ from = p;
 if (n < count) {
 ${rollBack(slots).join("\n")}
 }
-${slots.map((s) => `B.slots[${s.id}].rows = ${rowsOf(s)}; ${s.canBeNull ? `B.slots[${s.id}].validity.nulls = z${s.id};` : ""}`).join("\n")}
+${sync.join("\n")}
 B.rows = t; B.at = from;
 R.seen |= acc;
-return n;
-};`;
+return n;`;
+    const text = this.#parts.length === 0 ? inOne(shared, loop) : inParts(shared, this.#parts, loop);
     return { text, pieces: this.pieces };
   }
 
@@ -131,9 +141,12 @@ return n;
   }
 
   #fields(plan: RecordPlan, slots: readonly Slot[], row: string, depth: number): void {
+    const isSplit = this.#isWide && this.source === PAYLOAD;
+    let from = this.#lines.length;
     for (const { field, plan: inner } of plan.steps) {
       if (field === null) this.#skip(inner, depth);
       else this.value(inner, slots[field]!, row, depth);
+      if (isSplit && this.#lines.length - from > LINES) from = this.#apart(from);
     }
     for (const { field, bytes, plan: inner } of plan.defaults) {
       const k = this.pieces.defaults.push(bytes) - 1;
@@ -144,6 +157,22 @@ return n;
       this.add("}");
       this.source = outer;
     }
+  }
+
+  /** Code from line `from` on becomes a function of its own; gives where code goes on. */
+  #apart(from: number): number {
+    const body = this.#lines.splice(from).join("\n");
+    const k = this.#parts.length;
+    this.#parts.push(`function part${k}(p, end, t) {
+let x = 0, l = 0, h = 0;
+run: {
+${body}
+return p;
+}
+return -1;
+}`);
+    this.add(`p = part${k}(p, end, t); if (p < 0) break run;`);
+    return this.#lines.length;
   }
 
   /** A null in the slot and all that is in it. */
@@ -317,6 +346,31 @@ return n;
   limit(precision: number): string {
     return `L[${this.pieces.limits.push(decimalLimit(precision)) - 1}]`;
   }
+}
+
+const CONSTANTS = `"use strict"; const W = R.words, long = R.long;`;
+
+/** Everything is a local variable. */
+function inOne(shared: readonly string[], loop: string): string {
+  return `${CONSTANTS}
+return function decode(B, bytes, starts, ends, first, count, careful) {
+${shared.join("\n")}
+${loop}
+};`;
+}
+
+/** Arrays belong to the call, and its parts see them. */
+function inParts(shared: readonly string[], parts: readonly string[], loop: string): string {
+  const names = shared.flatMap((line) => [...line.matchAll(/(?:let|const|,) ?(\w+) =/g)].map((m) => m[1]!));
+  const set = shared.map((line) => line.replace(/\b(?:let|const) /g, ""));
+  return `${CONSTANTS}
+let B, bytes, careful, ${names.join(", ")};
+${parts.join("\n")}
+return function decode(B_, bytes_, starts, ends, first, count, careful_) {
+B = B_; bytes = bytes_; careful = careful_;
+${set.join("\n")}
+${loop}
+};`;
 }
 
 function fixedSize(wire: Scalar): number | null {

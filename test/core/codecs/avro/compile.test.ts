@@ -93,6 +93,33 @@ describe("a bad payload costs only itself", () => {
   }
 });
 
+test("a table of many columns, which several functions read, is as any other", () => {
+  const list = { type: "array", items: ["null", "string"] };
+  const inner = {
+    type: "record",
+    name: "I",
+    fields: [
+      { name: "x", type: "int" },
+      { name: "y", type: list },
+    ],
+  };
+  const fields = Array.from({ length: 150 }, (_, i) => ({
+    name: `c${i}`,
+    type: i === 0 ? inner : i % 3 === 0 ? "I" : ["null", "long"],
+  }));
+  const wide = { type: "record", name: "W", fields };
+  const row = (n: string) =>
+    fields.map((_, i) => (i % 3 === 0 ? `${n} 04 02 02 61 00 00` : `02 ${n}`)).join(" ");
+  const { cells, faults } = decode(wide, [row("02"), `${row("04")} 00`, row("06").slice(0, -3), row("08")]);
+  const cellsOf = (n: number) =>
+    fields.map((_, i) => (i % 3 === 0 ? `{"x":${n},"y":["a",null]}` : n)).join(" ");
+  expect(cells).toEqual([cellsOf(1), cellsOf(4)]);
+  expect(faults.map((f) => [f.row, f.code as string, f.path])).toEqual([
+    [1, "decode.trailing", ""],
+    [2, "decode.truncated", "c149"],
+  ]);
+});
+
 test("a column under the reserved prefix is refused", () => {
   const schema = { type: "record", name: "R", fields: [{ name: "_twg_x", type: "int" }] };
   expect(() => compileAvro({ writer: text(schema) }, { isUtf8, reserved: "_twg_" })).toThrow("reserved");
