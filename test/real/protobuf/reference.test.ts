@@ -24,7 +24,7 @@ if (python === undefined)
 
 const GOLDEN = join(import.meta.dir, "../../golden/protobuf");
 const RECORDS = Number(process.env["TWG_PROTOBUF_RECORDS"] ?? 500);
-const CHUNK = 5000;
+const CHUNK = 2000;
 
 interface Compared {
   readonly payloads: number;
@@ -88,7 +88,7 @@ describe.skipIf(python === undefined)("as Google's implementation reads it", () 
   let encoder: ParquetEncoder;
   beforeAll(() => {
     reference = new Reference();
-    engine = new DuckEngine({ threads: 1, memoryBytes: 512 << 20, spill: null, allowed: [] });
+    engine = new DuckEngine({ threads: 1, memoryBytes: 3_000_000_000, spill: null, allowed: [] });
     encoder = new ParquetEncoder(engine, { compression: "none", level: 0 });
   });
   afterAll(async () => {
@@ -130,7 +130,7 @@ describe.skipIf(python === undefined)("as Google's implementation reads it", () 
     "groups, presence and defaults of %s",
     async (set, message) => {
       // Of 900 columns and more: few at a time.
-      const count = Math.min(200, Math.ceil(RECORDS / 20));
+      const count = Math.min(60, Math.ceil(RECORDS / 20));
       const found = await run(set, message, 1, count, 0);
       expect(found).toMatchObject({
         payloads: count,
