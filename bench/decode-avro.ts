@@ -15,48 +15,8 @@ import { builderOf } from "../src/core/types/column-builder.ts";
 import type { TableColumn } from "../src/core/types/table-batch.ts";
 import type { Value } from "../src/core/types/value.ts";
 import { type BenchOptions, cpuSeconds, type Figure, ratioOf, round, sameHash } from "./figure.ts";
-import { orderJson } from "./orders.ts";
+import { ORDER_AVRO, orderJson } from "./orders.ts";
 import { runProcess } from "./process.ts";
-
-const string = { type: "string" };
-const SCHEMA = JSON.stringify({
-  type: "record",
-  name: "Order",
-  namespace: "bench",
-  fields: [
-    { name: "id", type: "long" },
-    { name: "customer", ...string },
-    { name: "ts", type: { type: "long", logicalType: "timestamp-millis" } },
-    { name: "amount", ...string },
-    { name: "country", ...string },
-    {
-      name: "items",
-      type: {
-        type: "array",
-        items: {
-          type: "record",
-          name: "Item",
-          fields: [
-            { name: "sku", ...string },
-            { name: "qty", type: "int" },
-            { name: "price", ...string },
-          ],
-        },
-      },
-    },
-    {
-      name: "flags",
-      type: {
-        type: "record",
-        name: "Flags",
-        fields: [
-          { name: "gift", type: "boolean" },
-          { name: "express", type: "boolean" },
-        ],
-      },
-    },
-  ],
-});
 
 /** As JSON.parse gives it, but for the instant. */
 function asValue(json: unknown): Value {
@@ -75,7 +35,7 @@ function asValue(json: unknown): Value {
 }
 
 function orders(count: number): Uint8Array[] {
-  const encoder = avroEncoder({ text: SCHEMA, references: [] });
+  const encoder = avroEncoder({ text: ORDER_AVRO, references: [] });
   return Array.from({ length: count }, (_, i) => encoder.encode(asValue(JSON.parse(orderJson(i)))));
 }
 
@@ -115,7 +75,7 @@ function sumOf([id, , , , , items]: readonly TableColumn[]): number {
 }
 
 function measure(list: readonly Uint8Array[], rounds: number): Measured {
-  const decoder = compileAvro({ writer: { text: SCHEMA, references: [] } }, { isUtf8: (b) => isUtf8(b) });
+  const decoder = compileAvro({ writer: { text: ORDER_AVRO, references: [] } }, { isUtf8: (b) => isUtf8(b) });
   const columns = decoder.fields.map((f) => builderOf(f.type));
   const batches = batchesOf(list);
   let [best, bestCpu, sum] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 0];
@@ -190,7 +150,7 @@ export async function* decodeAvro(o: BenchOptions): AsyncGenerator<Figure> {
   const folder = mkdtempSync(join(tmpdir(), "twg-bench-"));
   try {
     const [schema, payloads] = [join(folder, "orders.avsc"), join(folder, "payloads")];
-    await Bun.write(schema, SCHEMA);
+    await Bun.write(schema, ORDER_AVRO);
     const sized = list.flatMap((p) => [new Uint8Array(new DataView(new ArrayBuffer(4)).buffer), p]);
     for (let i = 0; i < sized.length; i += 2)
       new DataView(sized[i]!.buffer).setUint32(0, sized[i + 1]!.length);

@@ -48,3 +48,44 @@ export function orderJson(i: number): string {
     flags,
   });
 }
+
+const string = { type: "string" };
+/** The same orders in Avro. */
+export const ORDER_AVRO: string = JSON.stringify({
+  type: "record",
+  name: "Order",
+  namespace: "bench",
+  fields: [
+    { name: "id", type: "long" },
+    { name: "customer", ...string },
+    { name: "ts", type: { type: "long", logicalType: "timestamp-millis" } },
+    { name: "amount", ...string },
+    { name: "country", ...string },
+    {
+      name: "items",
+      type: {
+        type: "array",
+        items: {
+          type: "record",
+          name: "Item",
+          fields: [
+            { name: "sku", ...string },
+            { name: "qty", type: "int" },
+            { name: "price", ...string },
+          ],
+        },
+      },
+    },
+    {
+      name: "flags",
+      type: {
+        type: "record",
+        name: "Flags",
+        fields: [
+          { name: "gift", type: "boolean" },
+          { name: "express", type: "boolean" },
+        ],
+      },
+    },
+  ],
+});

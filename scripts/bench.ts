@@ -18,6 +18,7 @@ import type { Bench, BenchOptions, Figure } from "../bench/figure.ts";
 import { group } from "../bench/group.ts";
 import { kafkaParquet, memory } from "../bench/kafka-parquet.ts";
 import { kafkaPostgres } from "../bench/kafka-postgres.ts";
+import { kafkaTyped } from "../bench/kafka-typed.ts";
 import { decodeRecords, parquetWrite } from "../bench/lane-work.ts";
 import { runProcess } from "../bench/process.ts";
 import { produce } from "../bench/produce.ts";
@@ -40,6 +41,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   "csv-to-parquet": csvToParquet,
   "ndjson-to-parquet": ndjsonToParquet,
   "decode-json": decodeJson,
+  "kafka-typed": kafkaTyped,
 };
 
 const { values: flags, positionals } = parseArgs({
