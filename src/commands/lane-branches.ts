@@ -35,7 +35,7 @@ export function laneBranches(
       : decodeLane(decode, configured.slice(first), { ...context, first });
   const all: readonly Pick<
     Branches<never>,
-    "bundled" | "primarySealed" | "forget" | "reset" | "skips" | "pressing"
+    "bundled" | "relief" | "primarySealed" | "forget" | "reset" | "skips" | "pressing"
   >[] = derived === null ? [plain.branches] : [plain.branches, derived.branches];
   return {
     get pressing() {
@@ -44,6 +44,10 @@ export function laneBranches(
     skips: (stream) => all.flatMap((b) => b.skips(stream)),
     bundled: () => {
       for (const b of all) b.bundled();
+    },
+    relief: async () => {
+      await derived?.stage.relief();
+      for (const b of all) await b.relief();
     },
     primarySealed: (reason) => {
       for (const b of all) b.primarySealed(reason);

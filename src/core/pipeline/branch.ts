@@ -50,6 +50,8 @@ interface BranchSet<B extends BranchBatch> extends Shaped<B> {
   reason: SealReason;
 }
 
+/** Longest that a lane waits at a time for a sink that moves on, but not as fast as it is given rows. */
+const RELIEF_MS = 5_000;
 /** First and longest time that a branch stays detached. */
 const PAUSE_FIRST_MS = 1_000;
 const PAUSE_LONGEST_MS = 60_000;
@@ -79,6 +81,8 @@ export class Branch<B extends BranchBatch> {
   #running = false;
   #wake: (() => void) | null = null;
   #flushWanted = false;
+  /** Lanes that wait for room. */
+  #waiting: (() => void)[] = [];
   /** Why it takes nothing now; null: it does. */
   blocked: Failure | null = null;
   /** What comes after this one must let go of its open set as well. */
@@ -137,15 +141,41 @@ export class Branch<B extends BranchBatch> {
     return false;
   }
 
-  /** A bundle was given. */
+  /** What was given moves on; a set that is large enough is closed. */
   bundled(): void {
     const open = this.#open;
-    if (open === null) return;
-    if (!this.#o.commits && open.writer.largest >= this.#o.rollBytes) this.close("bytes");
-    else if (open.writer.held > 0) {
-      this.#flushWanted = true;
-      this.#kick();
-    }
+    if (open !== null && !this.#o.commits && open.writer.largest >= this.#o.rollBytes) this.close("bytes");
+    if (this.held === 0) return;
+    this.#flushWanted = true;
+    this.#kick();
+  }
+
+  /**
+   * Resolves when there is room for what comes next, when the sink was let go, or after a while: a sink that is merely
+   * slower than the source slows the lane down, one that is stuck does so once.
+   */
+  async relief(): Promise<void> {
+    if (!this.#crowded) return;
+    this.bundled();
+    await new Promise<void>((resolve) => {
+      const timer = this.#o.clock.after(RELIEF_MS, () => {
+        this.detach(this.#full());
+        this.#relieve();
+      });
+      this.#waiting.push(() => {
+        timer.cancel();
+        resolve();
+      });
+      this.#relieve();
+    });
+  }
+
+  get #crowded(): boolean {
+    return this.#until === null && this.held > this.#o.holdBytes / 2;
+  }
+
+  #relieve(): void {
+    if (!this.#crowded) for (const done of this.#waiting.splice(0)) done();
   }
 
   /** The primary's set was sealed. */
@@ -169,6 +199,7 @@ export class Branch<B extends BranchBatch> {
     this.#timer = null;
     open.state = "closed";
     open.reason = reason;
+    open.writer.complete?.();
     this.#closed.push(open);
     this.#unsettled.add(open.id);
     this.#o.post({ t: "closed", id: open.id, epoch: this.#epoch, spans: open.spans.take() });
@@ -236,6 +267,7 @@ export class Branch<B extends BranchBatch> {
       for (const s of this.#closed.filter((c) => c.state === "closed")) this.#giveUp(s);
     this.#tellMissed();
     this.whenDetached();
+    this.#relieve();
   }
 
   #attached(): boolean {
@@ -310,17 +342,22 @@ export class Branch<B extends BranchBatch> {
       if (going !== undefined) await this.#seal(going);
       else if (this.#flushWanted) {
         this.#flushWanted = false;
-        if (this.#open !== null) await this.#flush(this.#open);
+        // Those that were closed may wait long until they are sealed.
+        const filled = [...(this.#open === null ? [] : [this.#open]), ...this.#closed];
+        for (const set of filled) if (set.writer.held > 0) await this.#flush(set);
       } else break;
+      this.#relieve();
     }
     this.#running = false;
+    this.#relieve();
   }
 
   async #flush(set: BranchSet<B>): Promise<void> {
     try {
       await this.#retrying(set, () => set.writer.flush());
     } catch (e) {
-      if (e !== DROPPED) this.#failed(set, asFailure(e));
+      // One that is closed meets it again when it is sealed.
+      if (e !== DROPPED && set.state === "open") this.#failed(set, asFailure(e));
     }
   }
 
@@ -434,6 +471,7 @@ export class Branch<B extends BranchBatch> {
   #dropAll(): void {
     for (const s of [...this.#closed]) this.#drop(s);
     this.#dropOpen();
+    this.#relieve();
   }
 
   #tellMissed(): void {

@@ -54,6 +54,11 @@ export class Branches<B extends BranchBatch> {
     for (const { branch } of this.#all) branch.bundled();
   }
 
+  /** Resolves when each has room for what comes next, or was waited for long enough. */
+  async relief(): Promise<void> {
+    for (const { branch } of this.#all) await branch.relief();
+  }
+
   primarySealed(reason: Parameters<Branch<B>["primarySealed"]>[0]): void {
     for (const { branch } of this.#all) branch.primarySealed(reason);
   }

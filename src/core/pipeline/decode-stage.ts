@@ -68,6 +68,8 @@ const RETRY_MS = 1_000;
 const MOST_SCHEMAS = 10_000;
 /** Longest that a stop waits for what is being looked up. */
 const SETTLE_MS = 5_000;
+/** Longest that a lane waits for it: schemas of files and of a registry in health are there by then. */
+const RELIEF_MS = 1_000;
 
 export class DecodeStage {
   readonly #o: DecodeOptions;
@@ -81,6 +83,8 @@ export class DecodeStage {
   #queued = 0;
   #life = 0;
   #draining = false;
+  /** Since the queue was empty. */
+  #waitedFor = false;
   #idle: (() => void)[] = [];
 
   constructor(options: DecodeOptions, parts: DecodeParts) {
@@ -103,9 +107,20 @@ export class DecodeStage {
 
   /** Everything that waits is decoded, or that takes too long. */
   async settled(): Promise<void> {
+    await this.#drained(SETTLE_MS);
+  }
+
+  /** Resolves when there is room for more that waits, or once after a while: what is away does not hold a lane up. */
+  async relief(): Promise<void> {
+    if (this.#queued <= this.#o.holdBytes / 2 || this.#waitedFor) return;
+    this.#waitedFor = true;
+    await this.#drained(RELIEF_MS);
+  }
+
+  async #drained(atMostMs: number): Promise<void> {
     if (this.#queue.length === 0) return;
     await new Promise<void>((resolve) => {
-      const timer = this.#p.clock.after(SETTLE_MS, resolve);
+      const timer = this.#p.clock.after(atMostMs, resolve);
       this.#idle.push(() => {
         timer.cancel();
         resolve();
@@ -147,6 +162,7 @@ export class DecodeStage {
     } finally {
       this.#draining = false;
     }
+    this.#waitedFor = false;
     for (const done of this.#idle.splice(0)) done();
   }
 

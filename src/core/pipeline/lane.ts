@@ -35,7 +35,7 @@ export interface LaneOptions {
 export interface LaneBranches
   extends Pick<
     Branches<never>,
-    "pressing" | "skips" | "bundled" | "primarySealed" | "receive" | "forget" | "reset"
+    "pressing" | "skips" | "bundled" | "relief" | "primarySealed" | "receive" | "forget" | "reset"
   > {
   /** The primary sink took these rows. */
   take(stream: number, key: StreamKey, batch: RawBatch): void;
@@ -186,7 +186,11 @@ export class Lane {
     const bytes = new Uint8Array(bundle.buffer);
     const held = bundle.buffer.byteLength;
     try {
-      for (const frame of bundle.frames) await this.#frame(bytes, frame, bundle.receivedAt);
+      for (const frame of bundle.frames) {
+        await this.#frame(bytes, frame, bundle.receivedAt);
+        if (this.#o.branches !== undefined) await this.#orInterrupted(this.#o.branches.relief());
+        this.#unlessStopped();
+      }
     } finally {
       this.#consumed(bundle, held);
     }
@@ -355,6 +359,15 @@ export class Lane {
 
   #unlessStopped(): void {
     if (this.#interrupted) throw INTERRUPTED;
+  }
+
+  #orInterrupted(done: Promise<void>): Promise<void> {
+    return new Promise<void>((resolve, reject) => {
+      this.#wake = resolve;
+      done.then(resolve, reject);
+    }).then(() => {
+      this.#wake = null;
+    });
   }
 
   #pause(ms: number): Promise<void> {

@@ -44,6 +44,10 @@ export class TableBranchWriter implements BranchWriter<DerivedBatch> {
     return batch.rows;
   }
 
+  complete(): void {
+    this.#end();
+  }
+
   flush(): Promise<void> {
     return this.#sink.flush();
   }

@@ -17,6 +17,8 @@ export interface BranchBatch {
 export interface BranchWriter<B extends BranchBatch> {
   open(id: string): void;
   write(batch: B, authority: Authority, from?: number): number;
+  /** No more rows come: what was gathered moves on with the next `flush`. */
+  complete?(): void;
   flush(): Promise<void>;
   readonly held: number;
   readonly largest: number;

@@ -362,3 +362,54 @@ test("a sink gets nothing that one before it missed, and lets go with it", () =>
   const missed = second.flatMap((m) => (m.t === "missed" ? m.spans : []));
   expect(missed.reduce((n, s) => n + s.next - s.from, 0n)).toBe(200n);
 });
+
+describe("a lane that waits for room", () => {
+  const relieved = () => {
+    const state = { done: false };
+    void branch.relief().then(() => {
+      state.done = true;
+    });
+    return state;
+  };
+
+  test("goes on at once where there is room", async () => {
+    claim();
+    give(0, 40);
+    const wait = relieved();
+    await settle();
+    expect(wait.done).toBe(true);
+  });
+
+  test("waits while a flush brings it, and misses nothing", async () => {
+    claim();
+    give(0, 45);
+    const [writer] = writers;
+    const flush = Promise.withResolvers<void>();
+    writer!.flush = async () => {
+      await flush.promise;
+      writer!.rows = 0;
+    };
+    give(45, 90);
+    const wait = relieved();
+    await settle(1_000);
+    expect(wait.done).toBe(false);
+    flush.resolve();
+    await settle();
+    expect(wait.done).toBe(true);
+    expect(of("detached")).toEqual([]);
+    expect(give(90, 120)).toBe(true);
+  });
+
+  test("lets a sink go that is stuck, and does not wait for it again", async () => {
+    claim();
+    give(0, 90);
+    writers[0]!.flush = () => new Promise(() => {});
+    const wait = relieved();
+    await settle(6_000);
+    expect(wait.done).toBe(true);
+    expect(of("detached").length).toBe(1);
+    const again = relieved();
+    await settle();
+    expect(again.done).toBe(true);
+  });
+});
