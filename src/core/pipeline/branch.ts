@@ -10,7 +10,6 @@
  *
  * Each set has a writer of its own, so that one is filled while others are sealed.
  */
-import { isOutage, waitedOut } from "../coverage/outage.ts";
 import { containsRange } from "../coverage/ranges.ts";
 import { asFailure, Failure, toWire } from "../failure/failure.ts";
 import type { BranchBatch, BranchWriter } from "../ports/branch-parts.ts";
@@ -18,7 +17,9 @@ import type { Authority } from "../ports/coverage.ts";
 import type { BranchStream, FromBranch, SealedSet, SealReason, ToBranch } from "../ports/lane.ts";
 import type { Span, StreamKey } from "../records/stream.ts";
 import type { Clock, Timer } from "../time/clock.ts";
+import { BranchRetry, DROPPED } from "./branch-retry.ts";
 import { BranchWriters, type Shaped } from "./branch-writers.ts";
+import { LaneWaits } from "./lane-waits.ts";
 import { offsetAt, SpanSet } from "./span-set.ts";
 
 export interface BranchOptions<B extends BranchBatch> {
@@ -59,7 +60,6 @@ const PAUSE_LONGEST_MS = 60_000;
 const MOST_UNSETTLED = 64;
 /** A set that is nearly due is closed with the primary's: the next chance comes an interval later. */
 const NEARLY = 0.9;
-const DROPPED = Symbol("dropped");
 
 export class Branch<B extends BranchBatch> {
   readonly #o: BranchOptions<B>;
@@ -79,10 +79,9 @@ export class Branch<B extends BranchBatch> {
   #pauseMs = PAUSE_FIRST_MS;
   #off = false;
   #running = false;
-  #wake: (() => void) | null = null;
+  readonly #retry: BranchRetry;
   #flushWanted = false;
-  /** Lanes that wait for room. */
-  #waiting: (() => void)[] = [];
+  readonly #waits: LaneWaits;
   /** Why it takes nothing now; null: it does. */
   blocked: Failure | null = null;
   /** What comes after this one must let go of its open set as well. */
@@ -91,6 +90,10 @@ export class Branch<B extends BranchBatch> {
   constructor(options: BranchOptions<B>) {
     this.#o = options;
     this.#writers = new BranchWriters(options.newWriter);
+    this.#waits = new LaneWaits(options.clock);
+    this.#retry = new BranchRetry(options.clock, (f) =>
+      options.post({ t: "trouble", failure: f === null ? null : toWire(f) }),
+    );
   }
 
   get held(): number {
@@ -157,17 +160,9 @@ export class Branch<B extends BranchBatch> {
   async relief(): Promise<void> {
     if (!this.#crowded) return;
     this.bundled();
-    await new Promise<void>((resolve) => {
-      const timer = this.#o.clock.after(RELIEF_MS, () => {
-        this.detach(this.#full());
-        this.#relieve();
-      });
-      this.#waiting.push(() => {
-        timer.cancel();
-        resolve();
-      });
-      this.#relieve();
-    });
+    const waited = this.#waits.wait(RELIEF_MS, () => this.detach(this.#full()));
+    this.#relieve();
+    await waited;
   }
 
   get #crowded(): boolean {
@@ -175,7 +170,7 @@ export class Branch<B extends BranchBatch> {
   }
 
   #relieve(): void {
-    if (!this.#crowded) for (const done of this.#waiting.splice(0)) done();
+    if (!this.#crowded) this.#waits.release();
   }
 
   /** The primary's set was sealed. */
@@ -384,22 +379,10 @@ export class Branch<B extends BranchBatch> {
           reason: files.refused,
           detail: files.detail,
         });
-      const { targets, covered, rows, bytes } = files;
       const sealMs = this.#o.clock.monotonic() - start;
       const { lane } = this.#o;
-      const sealed: SealedSet = {
-        id,
-        lane,
-        epoch: this.#epoch,
-        targets,
-        spans,
-        covered,
-        rows,
-        bytes,
-        openedAt,
-        sealMs,
-        reason,
-      };
+      const epoch = this.#epoch;
+      const sealed: SealedSet = { ...files, id, lane, epoch, spans, openedAt, sealMs, reason };
       this.#o.post({ t: "sealed", set: sealed });
     } catch (e) {
       if (e !== DROPPED) this.#failed(set, asFailure(e));
@@ -412,31 +395,8 @@ export class Branch<B extends BranchBatch> {
     this.detach(failure);
   }
 
-  async #retrying<T>(set: BranchSet<B>, fn: () => Promise<T>): Promise<T> {
-    const pause = async (ms: number) => {
-      await this.#pause(ms);
-      if (set.state === "dropped") throw DROPPED;
-    };
-    const trouble = (f: Failure | null) =>
-      this.#o.post({ t: "trouble", failure: f === null ? null : toWire(f) });
-    try {
-      return await waitedOut({ pause, trouble }, fn, (f) => set.state !== "dropped" && isOutage(f));
-    } catch (e) {
-      if (set.state === "dropped") throw DROPPED;
-      throw e;
-    }
-  }
-
-  #pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      const done = () => {
-        timer.cancel();
-        this.#wake = null;
-        resolve();
-      };
-      const timer = this.#o.clock.after(ms, done);
-      this.#wake = done;
-    });
+  #retrying<T>(set: BranchSet<B>, fn: () => Promise<T>): Promise<T> {
+    return this.#retry.run(() => set.state === "dropped", fn);
   }
 
   /** A set that the control thread knows. */
@@ -451,7 +411,7 @@ export class Branch<B extends BranchBatch> {
     set.state = "dropped";
     this.#closed = this.#closed.filter((s) => s !== set);
     void this.#writers.abort(set, busy);
-    this.#wake?.();
+    this.#retry.wake();
   }
 
   /** Answers what it held. */
@@ -464,7 +424,7 @@ export class Branch<B extends BranchBatch> {
     open.state = "dropped";
     // A flush of it may be under way.
     void this.#writers.abort(open, this.#running);
-    this.#wake?.();
+    this.#retry.wake();
     return open.spans.take();
   }
 
