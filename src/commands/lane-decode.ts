@@ -1,5 +1,4 @@
 /** The decoding part of a lane: from records to the sinks of typed rows and of rejects. */
-import { isUtf8 } from "node:buffer";
 import { DuckEngine } from "../adapters/duckdb/engine.ts";
 import { ParquetEncoder } from "../adapters/duckdb/parquet-encode.ts";
 import { createNet } from "../adapters/net/net.ts";
@@ -10,11 +9,7 @@ import { PostgresTableWriter } from "../adapters/postgres/table-writer.ts";
 import { systemChance } from "../adapters/system/chance.ts";
 import { systemClock } from "../adapters/system/clock.ts";
 import { systemSaslCrypto } from "../adapters/system/sasl-crypto.ts";
-import { compileAvro } from "../core/codecs/avro/compile.ts";
 import { framingOf } from "../core/codecs/framing/framing.ts";
-import { compileJson } from "../core/codecs/json/compile.ts";
-import { compileProtobuf } from "../core/codecs/protobuf/compile.ts";
-import { DecodeError, type RecordDecoder } from "../core/codecs/record-codec.ts";
 import type { Codecs } from "../core/compression/codec.ts";
 import { type DecodeSection, type PayloadPlan, payloadPlan } from "../core/config/decode-options.ts";
 import { asFailure, Failure, toWire } from "../core/failure/failure.ts";
@@ -33,6 +28,7 @@ import { valueJson } from "../core/types/value-json.ts";
 import { crashHook } from "./crash-hook.ts";
 import type { LaneBranch, LaneDecode, LaneSink } from "./lane-config.ts";
 import { openLaneStore } from "./lane-store.ts";
+import { payloadDecoder } from "./payload-decoder.ts";
 
 /** Of the engine that encodes row groups. */
 const ENGINE_BYTES = 256 * 1024 * 1024;
@@ -84,7 +80,11 @@ export function decodeLane(
       },
       failsOnError: (topic) => planOf(decode, topic).onError === "fail",
       schema: context.schema,
-      compile: (topic, schema, message) => compiled(decode, planOf(decode, topic), schema, message),
+      compile: (topic, schema, message) =>
+        payloadDecoder(schema, planOf(decode, topic), message, {
+          prefix: decode.prefix,
+          maxPayloadBytes: decode.options.max_payload_bytes,
+        }),
       fit: async (fields) => {
         await Promise.all(sinks.map((s) => s.fit(fields)));
       },
@@ -111,30 +111,6 @@ function planOf({ options }: LaneDecode, topic: string): PayloadPlan {
   const plan = payloadPlan(options as DecodeSection, topic, "value");
   if (plan === null) throw new Failure("internal.bug", `no plan for ${topic}`);
   return plan;
-}
-
-function compiled(
-  { prefix, options }: LaneDecode,
-  plan: PayloadPlan,
-  schema: SchemaText,
-  message: readonly number[] | null,
-): RecordDecoder {
-  switch (schema.format) {
-    case "avro":
-      return compileAvro({ writer: schema }, { isUtf8, reserved: prefix });
-    case "json": {
-      const maxBytes = options.max_payload_bytes;
-      return compileJson(schema, { isUtf8, maxBytes, unknown: "reject", reserved: prefix });
-    }
-    case "protobuf": {
-      const named = message ?? plan.message;
-      const decoder = compileProtobuf(schema, named === null ? {} : { message: named });
-      const taken = decoder.fields.find((f) => f.name.startsWith(prefix));
-      if (taken !== undefined)
-        throw new DecodeError("decode.reserved", taken.name, `names that begin with ${prefix} are reserved`);
-      return decoder;
-    }
-  }
 }
 
 function widest(all: readonly RawMetadata[]): RawMetadata {

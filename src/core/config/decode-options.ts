@@ -30,7 +30,7 @@ const payloadShape = {
       why: "Without it: none, the whole value is the payload. With a registry or a folder it must be said.",
     }),
   schema_file: file(
-    "File with the schema of the table. With a framing, payloads are read by the schema that each names and land in the columns of this one.",
+    "File with the schema of payloads that name none. With a framing and neither a registry nor a folder it is the schema of all of them, whatever they name.",
     "/etc/twg/order.avsc",
   ),
   subject: z

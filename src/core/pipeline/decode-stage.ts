@@ -14,6 +14,7 @@ import type { RawBatch } from "../records/raw-batch.ts";
 import type { StreamKey } from "../records/stream.ts";
 import { evolve } from "../schema/evolution.ts";
 import type { SchemaRef, SchemaText } from "../schema/resolver.ts";
+import { widenColumn } from "../schema/widen-column.ts";
 import type { Clock } from "../time/clock.ts";
 import { appendRows } from "../types/append-rows.ts";
 import { builderOf, type ColumnBuilder } from "../types/column-builder.ts";
@@ -344,11 +345,11 @@ interface DecodedGroup {
 /** Files and tables alike get new columns and columns that may be null; nothing else changes under readers. */
 const ABILITIES = { relax: true, nested: false, widen: () => false } as const;
 
-/** The table's column over all groups: null where a schema has none of that name. */
+/** The table's column over all groups: null where a schema has none of that name, widened where its own is narrower. */
 function columnOf(field: ColumnField, groups: readonly DecodedGroup[], count: number): TableColumn {
   const found = groups.map(({ known, columns }) => {
     const at = known.decoder?.fields.findIndex((f) => f.name === field.name) ?? -1;
-    return at < 0 ? null : columns[at]!;
+    return at < 0 ? null : widenColumn(columns[at]!, field.type);
   });
   const [only] = found;
   if (found.length === 1 && only !== null && only !== undefined) return only;

@@ -26,6 +26,10 @@ const SCHEMAS: Readonly<Record<number, unknown[]>> = {
   2: [ID, { name: "name", type: "string" }, { name: "qty", type: "int" }],
   3: [{ name: "id", type: "string" }],
   4: [{ name: "_twg_x", type: "int" }],
+  5: [
+    { name: "id", type: "long" },
+    { name: "name", type: ["null", "string"] },
+  ],
 };
 
 let time: SimTime;
@@ -138,6 +142,26 @@ test("schemas that alternate are a group each; the table has the columns of both
   expect(fits).toEqual([
     "id,name,qty,_twg_source_topic,_twg_source_partition,_twg_source_offset,_twg_schema_id",
   ]);
+});
+
+test("a schema with narrower types fills the wider columns of the table", async () => {
+  const s = stage();
+  const long = Uint8Array.from([0, 0, 0, 0, 5, 0x80, 0x80, 0x80, 0x80, 0x20, 0]);
+  s.take(0, "k", batch(0, [long]));
+  await settle();
+  s.take(0, "k", batch(1, [order(1, 1, "a")]));
+  await settle();
+  s.take(0, "k", batch(2, [order(1, 2, "b"), long, order(1, 3, "c")]));
+  expect(given.map((g) => g.rows)).toEqual([
+    ["id=4294967296"],
+    ['id=1 name="a"'],
+    ['id=2 name="b"', 'id=3 name="c"', "id=4294967296"],
+  ]);
+  for (const { batch: b } of given) {
+    const { fields, columns } = b.table!;
+    expect(columns.map((c) => c.type)).toEqual(fields.map((f) => f.type));
+  }
+  expect([fits, missed]).toEqual([["id,name"], []]);
 });
 
 test("what is bad costs itself and keeps all of its bytes; a tombstone is neither row nor reject", async () => {
