@@ -14,6 +14,10 @@ interface StateJson {
     readonly covered: readonly (readonly [string, string])[];
   }[];
   readonly index: readonly { readonly targets: readonly { readonly key: string }[] }[];
+  readonly intents: readonly {
+    readonly targets: readonly { readonly key: string }[];
+    readonly spans: readonly (readonly [stream: string, ...unknown[]])[];
+  }[];
 }
 
 /** The newest state as plain JSON: the judge does not use the reader that it judges. */
@@ -89,15 +93,20 @@ export async function judge(
   }
   if (folder.staged.size > 0 && !leftovers && !stopped)
     complaints.push(`${folder.staged.size} staged objects are left`);
-  complaints.push(...unnamed(folder, coverage));
+  const deleted = new Set(oracles.filter((o) => o.deleted).map((o) => o.topic));
+  complaints.push(...unnamed(folder, coverage, deleted));
   return complaints;
 }
 
 const text = (bytes: unknown): string => new TextDecoder().decode(bytes as Uint8Array);
 
-function unnamed(folder: SimFolder, coverage: SharedObject): string[] {
+/** An intent of a topic that was deleted while its owner was dead stays open: nobody claims those streams any more. */
+function unnamed(folder: SimFolder, coverage: SharedObject, deleted: ReadonlySet<string>): string[] {
   const state = newestState(coverage);
   const named = new Set(state?.index.flatMap((e) => e.targets.map((t) => t.key)));
+  const isLeft = (stream: string) => deleted.has(stream.split("/")[2] ?? "");
+  for (const { targets, spans } of state?.intents ?? [])
+    if (spans.every(([stream]) => isLeft(stream))) for (const t of targets) named.add(t.key);
   for (const bytes of coverage.segments.values()) {
     const segment = JSON.parse(new TextDecoder().decode(bytes)) as { entries: StateJson["index"] };
     for (const e of segment.entries) for (const t of e.targets) named.add(t.key);
