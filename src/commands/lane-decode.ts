@@ -175,9 +175,13 @@ class DerivedSink {
     const fields = this.#fields;
     try {
       const key = { pipeline, sink };
-      this.#targets = await prepareFields({ ...prepared, key, unique: [] }, fields, this.#client());
+      const targets = await prepareFields({ ...prepared, key, unique: [] }, fields, this.#client());
+      // The table has grown on meanwhile, and is prepared for that.
+      if (attempt !== this.#attempt) return;
+      this.#targets = targets;
       this.branch.blocked = null;
     } catch (e) {
+      if (attempt !== this.#attempt) return;
       this.branch.blocked = asFailure(e);
       systemClock.after(RETRY_MS, () => void this.#prepare(attempt));
     }
@@ -224,9 +228,18 @@ class DerivedSink {
 
 /** The columns of a sink, which may have fewer of the metadata. */
 function selected(table: TableBatch | null, fields: readonly ColumnField[]): TableBatch | null {
-  if (table === null || table.fields.length === fields.length) return table;
+  if (table === null || sameNames(table.fields, fields)) return table;
   const at = new Map(table.fields.map((f, i) => [f.name, i]));
-  return { fields, columns: fields.map((f) => table.columns[at.get(f.name)!]!), rows: table.rows };
+  const columns = fields.map((f) => {
+    const column = table.columns[at.get(f.name) ?? -1];
+    if (column === undefined) throw new Failure("internal.bug", `rows without the column ${f.name}`);
+    return column;
+  });
+  return { fields, columns, rows: table.rows };
+}
+
+function sameNames(a: readonly ColumnField[], b: readonly ColumnField[]): boolean {
+  return a.length === b.length && a.every((f, i) => f.name === b[i]!.name);
 }
 
 /** A row that the target cannot hold: which column, why, and the record's place, as far as the row says it. */

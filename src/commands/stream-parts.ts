@@ -18,7 +18,7 @@ import { asFailure, Failure } from "../core/failure/failure.ts";
 import { Admission } from "../core/pipeline/admission.ts";
 import { BufferPool } from "../core/pipeline/buffer-pool.ts";
 import { Runner } from "../core/pipeline/runner.ts";
-import { PRIMARY, type SecondarySpec } from "../core/pipeline/secondary.ts";
+import { PRIMARY, type SecondarySpec } from "../core/pipeline/secondary-parts.ts";
 import type { FromLane, LanePort, ToLane } from "../core/ports/lane.ts";
 import type { Observer } from "../core/ports/observer.ts";
 import type { ResolvedConfig } from "./config-file.ts";

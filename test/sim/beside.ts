@@ -15,7 +15,7 @@ import type { Failure } from "../../src/core/failure/failure.ts";
 import { Branch } from "../../src/core/pipeline/branch.ts";
 import { Branches } from "../../src/core/pipeline/branches.ts";
 import type { LaneBranches } from "../../src/core/pipeline/lane.ts";
-import { PRIMARY, type SecondarySpec } from "../../src/core/pipeline/secondary.ts";
+import { PRIMARY, type SecondarySpec } from "../../src/core/pipeline/secondary-parts.ts";
 import type { HostIdentity } from "../../src/core/ports/host-identity.ts";
 import type { FromLane } from "../../src/core/ports/lane.ts";
 import type { Observer } from "../../src/core/ports/observer.ts";

@@ -85,8 +85,10 @@ export class SimTable {
         return rows.length * ROW_BYTES;
       },
       seal: async (spans, authorities) => {
-        const answer = await call(() => this.#commit(id, rows, spans, authorities));
-        rows = [];
+        // What was sent is sent, whatever is dropped meanwhile.
+        const sent = rows;
+        const answer = await call(() => this.#commit(id, sent, spans, authorities));
+        if (rows === sent) rows = [];
         return answer;
       },
       abort: async () => {

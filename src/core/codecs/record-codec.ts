@@ -34,6 +34,8 @@ export type DecodeCode =
   | "decode.framing"
   /** The registry knows no such schema, or one that cannot be used. */
   | "decode.schema"
+  /** The schema cannot share the table with those before it. */
+  | "decode.incompatible"
   /** The payload has a field under the reserved prefix of metadata columns. */
   | "decode.reserved";
 

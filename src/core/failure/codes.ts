@@ -136,11 +136,6 @@ export const CODES = {
     true,
     "A sink beside the primary one does not keep up. It misses what comes meanwhile: a gap, which `twg inspect coverage` shows.",
   ),
-  "decode.incompatible": spec(
-    "runtime",
-    false,
-    "A schema cannot share the table with those before it. Its records are a gap of the sinks of decoded rows; raw goes on.",
-  ),
   "decode.failed": spec(
     "runtime",
     false,

@@ -1,5 +1,7 @@
 /** The writers of a branch: one for each set that is open or being sealed, used again as long as rows keep their shape. */
+import { Failure } from "../failure/failure.ts";
 import type { BranchBatch, BranchWriter } from "../ports/branch-parts.ts";
+import { offsetAt } from "./span-set.ts";
 
 export interface Shaped<B extends BranchBatch> {
   readonly writer: BranchWriter<B>;
@@ -38,4 +40,10 @@ export class BranchWriters<B extends BranchBatch> {
       // What it left behind is swept at the next start.
     }
   }
+}
+
+/** Position of a row. */
+export function offsetOf({ offsets }: BranchBatch, row: number): bigint {
+  if (offsets === undefined) throw new Failure("internal.bug", "a batch of rows was taken in part");
+  return offsetAt(offsets, row);
 }

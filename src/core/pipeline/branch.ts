@@ -18,9 +18,9 @@ import type { BranchStream, FromBranch, SealedSet, SealReason, ToBranch } from "
 import type { Span, StreamKey } from "../records/stream.ts";
 import type { Clock, Timer } from "../time/clock.ts";
 import { BranchRetry, DROPPED } from "./branch-retry.ts";
-import { BranchWriters, type Shaped } from "./branch-writers.ts";
+import { BranchWriters, offsetOf, type Shaped } from "./branch-writers.ts";
 import { LaneWaits } from "./lane-waits.ts";
-import { offsetAt, SpanSet } from "./span-set.ts";
+import { SpanSet } from "./span-set.ts";
 
 export interface BranchOptions<B extends BranchBatch> {
   readonly lane: number;
@@ -166,7 +166,8 @@ export class Branch<B extends BranchBatch> {
   }
 
   get #crowded(): boolean {
-    return this.#until === null && this.held > this.#o.holdBytes / 2;
+    // What only a seal of the primary's set moves on is not waited for: the lane seals it.
+    return this.#until === null && !this.pressing && this.held > this.#o.holdBytes / 2;
   }
 
   #relieve(): void {
@@ -189,12 +190,16 @@ export class Branch<B extends BranchBatch> {
   close(reason: SealReason): void {
     const open = this.#open;
     if (open === null) return;
+    try {
+      open.writer.complete?.();
+    } catch (e) {
+      return this.detach(asFailure(e));
+    }
     this.#open = null;
     this.#timer?.cancel();
     this.#timer = null;
     open.state = "closed";
     open.reason = reason;
-    open.writer.complete?.();
     this.#closed.push(open);
     this.#unsettled.add(open.id);
     this.#o.post({ t: "closed", id: open.id, epoch: this.#epoch, spans: open.spans.take() });
@@ -294,6 +299,7 @@ export class Branch<B extends BranchBatch> {
       if (taken === at && set.spans.empty)
         throw new Failure("internal.bug", "a set that was just opened takes nothing");
       this.close("files");
+      if (this.#until !== null) throw this.#full();
       at = taken;
       from = next;
     } while (at < batch.rows);
@@ -407,7 +413,8 @@ export class Branch<B extends BranchBatch> {
   }
 
   #drop(set: BranchSet<B>): void {
-    const busy = set.state === "going";
+    // A flush of it may be under way.
+    const busy = set.state === "going" || this.#running;
     set.state = "dropped";
     this.#closed = this.#closed.filter((s) => s !== set);
     void this.#writers.abort(set, busy);
@@ -437,11 +444,6 @@ export class Branch<B extends BranchBatch> {
   #tellMissed(): void {
     const spans = this.#missed.take();
     this.#missed.clear();
-    if (spans.length > 0) this.#o.post({ t: "missed", spans });
+    if (spans.length > 0) this.#o.post({ t: "missed", epoch: this.#epoch, spans });
   }
-}
-
-function offsetOf({ offsets }: BranchBatch, row: number): bigint {
-  if (offsets === undefined) throw new Failure("internal.bug", "a batch of rows was taken in part");
-  return offsetAt(offsets, row);
 }

@@ -66,7 +66,8 @@ interface Waiting {
 }
 
 const RETRY_MS = 1_000;
-const MOST_SCHEMAS = 10_000;
+/** More than a batch has records. */
+const MOST_SCHEMAS = 100_000;
 /** Longest that a stop waits for what is being looked up. */
 const SETTLE_MS = 5_000;
 /** Longest that a lane waits for it: schemas of files and of a registry in health are there by then. */
@@ -95,15 +96,16 @@ export class DecodeStage {
 
   /** Valid until the arrays of the batch are used again: what has to wait is copied. */
   take(stream: number, key: StreamKey, batch: RawBatch): void {
-    if (this.#queue.length === 0) {
+    // Nothing goes past what waits, nor to a table that is being made fit.
+    if (this.#queue.length === 0 && !this.#draining) {
       const missing = this.#try(stream, key, batch);
       if (missing === null) return;
     }
     const copy = compact(batch);
     this.#queue.push({ stream, key, batch: copy });
     this.#queued += bytesOf(copy);
-    if (this.#queued > this.#o.holdBytes) return this.#overflow();
     if (!this.#draining) void this.#drain();
+    if (this.#queued > this.#o.holdBytes) this.#overflow();
   }
 
   /** Everything that waits is decoded, or that takes too long. */
@@ -169,17 +171,6 @@ export class DecodeStage {
 
   /** Null: the batch is done. Else what has to be waited for before it is tried again. */
   #try(stream: number, key: StreamKey, batch: RawBatch): (() => Promise<void>) | null {
-    try {
-      return this.#decoded(stream, key, batch);
-    } catch (e) {
-      const failure = asFailure(e);
-      if (failure.code !== "decode.incompatible") throw failure;
-      this.#p.miss(key, batch, failure);
-      return null;
-    }
-  }
-
-  #decoded(stream: number, key: StreamKey, batch: RawBatch): (() => Promise<void>) | null {
     const { topic } = batch.stream;
     const refused: RefusedRecord[] = [];
     const framing = this.#framings.get(topic) ?? this.#p.framing(topic);
@@ -248,14 +239,14 @@ export class DecodeStage {
     decoded.push({ known, rows: good, columns: columns.map((c) => c.finish()) });
   }
 
-  /** Null: the table has all their columns. */
-  #grow(known: readonly Known[]): (() => Promise<void>) | null {
+  /** Null: the table has all their columns. A schema that does not fit it is of no use in this batch. */
+  #grow(known: Known[]): (() => Promise<void>) | null {
     let fields = this.#fields;
-    for (const { decoder } of known) {
-      if (decoder === null) continue;
-      const next = evolve(fields, decoder.fields, ABILITIES);
-      if (next.kind === "refused") throw unlike(next.differences);
-      fields = next.fields;
+    for (const [i, one] of known.entries()) {
+      if (one.decoder === null) continue;
+      const next = evolve(fields, one.decoder.fields, ABILITIES);
+      if (next.kind === "refused") known[i] = unlike(one, next.differences);
+      else fields = next.fields;
     }
     if (this.#fitted && fields === this.#fields) return null;
     return async () => {
@@ -367,10 +358,9 @@ function refText(ref: SchemaRef): string {
   return ref.by === "id" ? String(ref.id) : ref.by === "guid" ? ref.guid : "";
 }
 
-function unlike(differences: readonly string[]): Failure {
-  return new Failure("decode.incompatible", `a schema does not fit the table: ${differences.join("; ")}`, {
-    hint: "Land it in a table of its own, or read the topic by one schema (decode.schema_file)",
-  });
+function unlike({ schemaId }: Known, differences: readonly string[]): Known {
+  const reason = `the schema does not fit the table: ${differences.join("; ")}`;
+  return { schemaId, decoder: null, columns: [], fault: { code: "decode.incompatible", path: "", reason } };
 }
 
 function undecodable({ stream, offsets }: RawBatch, r: RefusedRecord): Failure {

@@ -110,7 +110,7 @@ export class Handover {
     const keys = streams.map((s) => this.#p.table.get(s)).flatMap((s) => (s.dropped ? [] : [s.key]));
     this.#forget(streams, why);
     // Whoever gets them can do without, only less smoothly.
-    await this.#p.coverage.release?.(keys).catch(() => {});
+    await Promise.all([this.#p.coverage.release?.(keys).catch(() => {}), this.#p.secondaries.release(keys)]);
   }
 
   async #land(lane: number): Promise<void> {

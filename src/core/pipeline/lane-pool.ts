@@ -188,5 +188,5 @@ export class LanePool {
 /** Resets that the lane had seen; null: that does not matter. */
 function epochOf(m: FromBranch): number | null {
   if (m.t === "sealed") return m.set.epoch;
-  return m.t === "closed" || m.t === "refused" ? m.epoch : null;
+  return m.t === "closed" || m.t === "refused" || m.t === "missed" ? m.epoch : null;
 }

@@ -190,6 +190,7 @@ export class Lane {
         await this.#frame(bytes, frame, bundle.receivedAt);
         if (this.#o.branches !== undefined) await this.#orInterrupted(this.#o.branches.relief());
         this.#unlessStopped();
+        if (this.#o.branches?.pressing === true) await this.#seal("branch");
       }
     } finally {
       this.#consumed(bundle, held);
@@ -363,6 +364,7 @@ export class Lane {
 
   #orInterrupted(done: Promise<void>): Promise<void> {
     return new Promise<void>((resolve, reject) => {
+      if (this.#interrupted) return resolve();
       this.#wake = resolve;
       done.then(resolve, reject);
     }).then(() => {

@@ -9,7 +9,7 @@ import type { Source } from "../ports/source.ts";
 import type { Clock } from "../time/clock.ts";
 import type { Admission } from "./admission.ts";
 import type { BufferPool } from "./buffer-pool.ts";
-import type { SecondarySpec } from "./secondary.ts";
+import type { SecondarySpec } from "./secondary-parts.ts";
 import type { StartRules } from "./stream-table.ts";
 
 export interface RunnerOptions {

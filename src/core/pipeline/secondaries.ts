@@ -7,7 +7,8 @@ import type { FromBranch, ToBranch } from "../ports/lane.ts";
 import type { Observer } from "../ports/observer.ts";
 import type { Span, StreamKey } from "../records/stream.ts";
 import type { Clock } from "../time/clock.ts";
-import { PRIMARY, Secondary, type SecondarySpec } from "./secondary.ts";
+import { Secondary } from "./secondary.ts";
+import { PRIMARY, type SecondarySpec } from "./secondary-parts.ts";
 
 export interface SecondariesParts {
   readonly clock: Clock;
@@ -67,6 +68,11 @@ export class Secondaries {
     for (const s of this.#all) s.forget(streams);
   }
 
+  /** Whoever gets them next need not take the lanes of this process for dead. */
+  async release(keys: readonly StreamKey[]): Promise<void> {
+    await Promise.all(this.#all.map((s) => s.release(keys, SETTLE_MS)));
+  }
+
   reset(lane: number): void {
     for (const s of this.#all) s.reset(lane);
   }
@@ -78,6 +84,7 @@ export class Secondaries {
   /** Of a life of the lane that is over. */
   onVoid(sink: number, m: FromBranch): void {
     if (m.t === "sealed") this.#all[sink]?.void(m.set);
+    if (m.t === "missed") this.#all[sink]?.tellGap(m.spans);
   }
 
   /** The primary sink has covered them. */

@@ -5,41 +5,13 @@
  *   lane closes -> (two-phase: go, sealed) -> covered where it comes after -> (transactional: go, sealed) -> committed
  */
 import type { CommitListener, SetCommitter } from "../delivery/committer.ts";
-import type { CoverageGate } from "../delivery/coverage-gate.ts";
 import { asFailure, type Failure, fromWire, toWire } from "../failure/failure.ts";
-import type { Authority, StreamCoverage } from "../ports/coverage.ts";
-import type { FromBranch, SealedSet, ToBranch } from "../ports/lane.ts";
-import type { Observer } from "../ports/observer.ts";
+import type { Authority } from "../ports/coverage.ts";
+import type { FromBranch, SealedSet } from "../ports/lane.ts";
 import type { Span, StreamKey } from "../records/stream.ts";
-import type { Clock, Timer } from "../time/clock.ts";
+import type { Timer } from "../time/clock.ts";
+import { PRIMARY, type SecondaryParts, type SecondarySpec } from "./secondary-parts.ts";
 import { SinkTrouble } from "./sink-trouble.ts";
-
-/** Number of the primary sink in what others come after. */
-export const PRIMARY = -1;
-
-export interface SecondarySpec {
-  readonly name: string;
-  /** Numbers of the sinks that must have covered what this one shows. */
-  readonly after: readonly number[];
-  /** Its lanes make rows visible themselves, when they are told to go. */
-  readonly commits: boolean;
-  readonly coverage: StreamCoverage;
-  readonly committer: (listener: CommitListener) => SetCommitter;
-  /** Proves that it can be written; called again while that fails. */
-  readonly prepare: () => Promise<void>;
-  readonly sweep: () => Promise<void>;
-  /** Where its coverage store tells of outages that it waits out itself. */
-  readonly outages: { tell: ((failure: Failure | null) => void) | null };
-}
-
-export interface SecondaryParts {
-  readonly clock: Clock;
-  readonly observer: Observer;
-  readonly gate: CoverageGate;
-  readonly post: (lane: number, m: ToBranch) => void;
-  /** The sink covered or missed something: others may wait for it. */
-  readonly moved: () => void;
-}
 
 interface Known {
   readonly stream: number;
@@ -159,12 +131,13 @@ export class Secondary implements CommitListener {
       }
       this.#retryMs = RETRY_FIRST_MS;
       this.#says("claims", null);
+      // Before a lane stages anything of what is claimed here.
+      await this.#sweepOnce();
       for (const lane of new Set(open.map((k) => k.lane)))
         this.#tell(
           lane,
           open.filter((k) => k.lane === lane && k.placed && this.#known.get(k.stream) === k),
         );
-      await this.#sweepOnce();
     } catch (e) {
       if (this.#closed) return;
       this.#says("claims", asFailure(e));
@@ -191,7 +164,26 @@ export class Secondary implements CommitListener {
 
   /** They are not ours any more. */
   forget(streams: readonly number[]): void {
+    const keys = new Set(streams.flatMap((s) => this.#known.get(s)?.key ?? []));
     for (const s of streams) this.#known.delete(s);
+    // If they come back, nobody waits for these any more.
+    for (const h of [...this.#held.values()])
+      if (!h.gone && h.spans.some((s) => keys.has(s.stream))) this.#drop(h);
+  }
+
+  /** Streams that go to another member in good order. */
+  async release(keys: readonly StreamKey[], longestMs: number): Promise<void> {
+    if (!this.#opened || this.#broken || this.spec.coverage.release === undefined) return;
+    let done = false;
+    void this.spec.coverage
+      .release(keys)
+      // Whoever gets them can do without, only less smoothly.
+      .catch(() => {})
+      .then(() => {
+        done = true;
+        this.#wake();
+      });
+    await this.#until(() => done, longestMs);
   }
 
   /** The lane was taken back: nothing that it closed and that did not go yet lands. */
@@ -264,8 +256,8 @@ export class Secondary implements CommitListener {
     const { id, rows, bytes, reason, sealMs: ms } = set;
     const files = set.targets.length;
     this.#p.observer.emit({ e: "set.sealed", sink: this.spec.name, id, rows, bytes, files, ms, reason });
-    if (this.spec.commits) return this.#committer.submit(set, []);
     this.#says(`lane ${lane}`, null);
+    if (this.spec.commits) return this.#committer.submit(set, []);
     this.#check(held);
   }
 
@@ -317,12 +309,16 @@ export class Secondary implements CommitListener {
 
   #missed(spans: readonly Span[]): void {
     this.#p.gate.miss(this.#n, spans);
+    this.tellGap(spans);
+    this.#p.moved();
+  }
+
+  tellGap(spans: readonly Span[]): void {
     for (const { stream, from, next } of spans) {
       const [, , topic = "", , partition = "0"] = stream.split("/");
       const place = { topic, partition: Number(partition) };
       this.#p.observer.emit({ e: "sink.gap", sink: this.spec.name, ...place, from, next });
     }
-    this.#p.moved();
   }
 
   // ---- CommitListener
@@ -345,7 +341,10 @@ export class Secondary implements CommitListener {
     // Its streams may have another owner here. Where they are ours they are claimed again.
     const keys = new Set(held.spans.map((s) => s.stream));
     for (const k of [...this.#known.values()]) {
-      if (!keys.has(k.key)) continue;
+      // Streams of a lane that write under one identity lose it together.
+      const shares =
+        k.lane === lane && k.authority?.kind === "generation" && k.authority.writer !== undefined;
+      if (!keys.has(k.key) && !shares) continue;
       this.#known.set(k.stream, { ...k, authority: null });
     }
     this.#later(() => void this.#claim());

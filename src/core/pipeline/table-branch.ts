@@ -9,7 +9,7 @@ import type { RefusedCell, TableSink } from "../ports/table-sink.ts";
 import type { Span } from "../records/stream.ts";
 import { appendRows } from "../types/append-rows.ts";
 import { builderOf, type ColumnBuilder } from "../types/column-builder.ts";
-import type { ColumnField, TableBatch } from "../types/table-batch.ts";
+import type { ColumnField, ColumnType, TableBatch } from "../types/table-batch.ts";
 import type { DerivedBatch } from "./derived.ts";
 
 export interface TableBranchOptions {
@@ -26,11 +26,14 @@ export class TableBranchWriter implements BranchWriter<DerivedBatch> {
   readonly #sink: TableSink;
   readonly #columns: readonly ColumnBuilder[];
   #rows = 0;
+  /** Offsets and validity of a row, which the columns' bytes leave out. */
+  readonly #rowBytes: number;
 
   constructor(options: TableBranchOptions, sink: TableSink) {
     this.#o = options;
     this.#sink = sink;
     this.#columns = options.fields.map((f) => builderOf(f.type));
+    this.#rowBytes = options.fields.reduce((n, f) => n + overhead(f.type), 0);
   }
 
   open(id: string): void {
@@ -71,7 +74,7 @@ export class TableBranchWriter implements BranchWriter<DerivedBatch> {
   }
 
   get #gathered(): number {
-    return this.#columns.reduce((n, c) => n + c.bytes, 0);
+    return this.#columns.reduce((n, c) => n + c.bytes, 0) + this.#rows * this.#rowBytes;
   }
 
   #gather(rows: TableBatch): void {
@@ -95,4 +98,9 @@ export class TableBranchWriter implements BranchWriter<DerivedBatch> {
     for (const c of this.#columns) c.reset();
     this.#rows = 0;
   }
+}
+
+function overhead(type: ColumnType): number {
+  if (type.id === "struct") return type.fields.reduce((n, f) => n + overhead(f.type), 1 / 8);
+  return ["utf8", "binary", "json", "list", "map"].includes(type.id) ? 4 + 1 / 8 : 1 / 8;
 }

@@ -75,7 +75,7 @@ export type FromBranch =
   /** A set that was closed, and comes no more. */
   | { readonly t: "dropped"; readonly id: string }
   /** Positions that the primary sink got and this one did not: a gap. */
-  | { readonly t: "missed"; readonly spans: readonly Span[] }
+  | { readonly t: "missed"; readonly epoch: number; readonly spans: readonly Span[] }
   | { readonly t: "detached"; readonly failure: FailureWire; readonly pauseMs: number }
   | { readonly t: "attached" }
   /** Records of a batch that cannot be decoded, by code. */

@@ -13,6 +13,7 @@ import { SimTime } from "../../sim/clock.ts";
 const KEY = "kafka/c/t/0/0";
 
 class Writer implements BranchWriter<BranchBatch> {
+  complete?: () => void;
   id = "";
   rows = 0;
   aborted = 0;
@@ -251,7 +252,7 @@ describe("what is missed", () => {
   test("comes before the stream was claimed here", () => {
     expect(give(0, 5)).toBe(false);
     branch.primarySealed("interval");
-    expect(of("missed")).toEqual([{ t: "missed", spans: [span(0, 5)] }]);
+    expect(of("missed")).toEqual([{ t: "missed", epoch: 0, spans: [span(0, 5)] }]);
   });
 
   test("is not what the sink has already", () => {
@@ -271,7 +272,7 @@ describe("what is missed", () => {
     branch.close("bytes");
     expect(give(40, 110)).toBe(false);
     expect(of("detached").map((m) => [m.failure.code, m.pauseMs])).toEqual([["sink.behind", 1_000]]);
-    expect(of("missed")).toEqual([{ t: "missed", spans: [span(40, 110)] }]);
+    expect(of("missed")).toEqual([{ t: "missed", epoch: 0, spans: [span(40, 110)] }]);
     await settle(900);
     expect(give(110, 120)).toBe(false);
     await settle(200);
@@ -314,7 +315,7 @@ describe("what is missed", () => {
     failures = [new Failure("internal.bug", "no")];
     branch.bundled();
     await settle();
-    expect([of("missed"), of("dropped")]).toEqual([[{ t: "missed", spans: [span(5, 9)] }], []]);
+    expect([of("missed"), of("dropped")]).toEqual([[{ t: "missed", epoch: 0, spans: [span(5, 9)] }], []]);
   });
 
   test("is everything, once the sink failed for good", async () => {
@@ -363,6 +364,18 @@ test("a sink gets nothing that one before it missed, and lets go with it", () =>
   expect(missed.reduce((n, s) => n + s.next - s.from, 0n)).toBe(200n);
 });
 
+test("a set that cannot be completed is missed, and the sink is let go for a while", async () => {
+  claim();
+  give(0, 5);
+  writers[0]!.complete = () => {
+    throw new Failure("internal.bug", "no");
+  };
+  branch.close("interval");
+  await settle();
+  expect(of("missed")).toEqual([{ t: "missed", epoch: 0, spans: [span(0, 5)] }]);
+  expect([of("closed").length, of("detached").length]).toEqual([0, 1]);
+});
+
 describe("a lane that waits for room", () => {
   const relieved = () => {
     const state = { done: false };
@@ -398,6 +411,15 @@ describe("a lane that waits for room", () => {
     expect(wait.done).toBe(true);
     expect(of("detached")).toEqual([]);
     expect(give(90, 120)).toBe(true);
+  });
+
+  test("does not wait for what only the seal of the primary's set can move on", async () => {
+    branch = made({ commits: true });
+    claim();
+    give(0, 60);
+    const wait = relieved();
+    await settle();
+    expect([wait.done, branch.pressing, of("detached")]).toEqual([true, true, []]);
   });
 
   test("lets a sink go that is stuck, and does not wait for it again", async () => {

@@ -1,0 +1,35 @@
+/** What a sink beside the primary one is made of, for the control thread. */
+import type { CommitListener, SetCommitter } from "../delivery/committer.ts";
+import type { CoverageGate } from "../delivery/coverage-gate.ts";
+import type { Failure } from "../failure/failure.ts";
+import type { StreamCoverage } from "../ports/coverage.ts";
+import type { ToBranch } from "../ports/lane.ts";
+import type { Observer } from "../ports/observer.ts";
+import type { Clock } from "../time/clock.ts";
+
+/** Number of the primary sink in what others come after. */
+export const PRIMARY = -1;
+
+export interface SecondarySpec {
+  readonly name: string;
+  /** Numbers of the sinks that must have covered what this one shows. */
+  readonly after: readonly number[];
+  /** Its lanes make rows visible themselves, when they are told to go. */
+  readonly commits: boolean;
+  readonly coverage: StreamCoverage;
+  readonly committer: (listener: CommitListener) => SetCommitter;
+  /** Proves that it can be written; called again while that fails. */
+  readonly prepare: () => Promise<void>;
+  readonly sweep: () => Promise<void>;
+  /** Where its coverage store tells of outages that it waits out itself. */
+  readonly outages: { tell: ((failure: Failure | null) => void) | null };
+}
+
+export interface SecondaryParts {
+  readonly clock: Clock;
+  readonly observer: Observer;
+  readonly gate: CoverageGate;
+  readonly post: (lane: number, m: ToBranch) => void;
+  /** The sink covered or missed something: others may wait for it. */
+  readonly moved: () => void;
+}
