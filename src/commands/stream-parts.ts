@@ -8,6 +8,7 @@ import { SchemaSources } from "../adapters/registry/schema-sources.ts";
 import { systemChance } from "../adapters/system/chance.ts";
 import { systemClock } from "../adapters/system/clock.ts";
 import { systemSaslCrypto } from "../adapters/system/sasl-crypto.ts";
+import type { DecodeSection } from "../core/config/decode-options.ts";
 import { defaultLanes, RAW_BATCH_BYTES, RAW_BATCH_RECORDS } from "../core/config/sections.ts";
 import { Budget, type Owner } from "../core/delivery/budget.ts";
 
@@ -28,6 +29,7 @@ import type { LaneConfig, LaneDecode, LaneSink, RenewSink } from "./lane-config.
 import { type AnswerSchema, type AskSchema, answerSchema } from "./lane-schemas.ts";
 import { parquetParts } from "./parquet-parts.ts";
 import { postgresParts } from "./postgres-parts.ts";
+import { checkSchemaFiles } from "./schema-file-check.ts";
 import { HEARTBEAT_MS, isShared, type PointHook, type SinkContext, type SinkParts } from "./sink-parts.ts";
 import { VERSION } from "./version.ts";
 
@@ -145,6 +147,8 @@ export function buildStream(
     budget,
     lanes,
     prepare: async () => {
+      if (config.decode !== null)
+        await checkSchemaFiles(config.decode as DecodeSection, config.sink.metadata_prefix);
       await sink.prepare();
       for (const b of beside) await preparedOrLater(b);
     },

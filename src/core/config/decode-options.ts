@@ -109,7 +109,7 @@ const decodeShape = {
     .meta({ instead: true }),
   key: keySpec
     .optional()
-    .describe("Decodes keys, too. Without it they stay bytes, in the metadata columns.")
+    .describe("Decodes keys, too. Refused in this version: keys stay bytes, in the metadata columns.")
     .meta({ instead: true }),
   topic: z
     .array(topicSpec)
