@@ -435,3 +435,12 @@ describe("a lane that waits for room", () => {
     expect(again.done).toBe(true);
   });
 });
+
+test("a batch that says no positions is taken whole or not at all", () => {
+  claim();
+  const { offsets: _, ...whole } = batch(0, 5);
+  expect(branch.give(0, KEY, whole)).toBe(true);
+  writers[0]!.most = 7;
+  expect(branch.give(0, KEY, { ...whole, span: span(5, 10) })).toBe(false);
+  expect(of("detached").map((m) => m.failure.code)).toEqual(["internal.bug"]);
+});
