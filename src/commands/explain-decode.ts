@@ -1,13 +1,9 @@
 /** The tables that `[decode]` makes of topics, for `config explain`: as far as files tell, since it asks no server. */
-import { SchemaSources, subjectOfPlan } from "../adapters/registry/schema-sources.ts";
-import { systemChance } from "../adapters/system/chance.ts";
-import { systemClock } from "../adapters/system/clock.ts";
-import { DecodeError } from "../core/codecs/record-codec.ts";
+import { subjectOfPlan } from "../adapters/registry/schema-sources.ts";
 import { type DecodeSection, type PayloadPlan, payloadPlan } from "../core/config/decode-options.ts";
-import type { Resolved } from "../core/config/secret.ts";
-import { asFailure, failureLine } from "../core/failure/failure.ts";
 import type { ColumnField, ColumnType } from "../core/types/table-batch.ts";
 import { typeText } from "../core/types/type-text.ts";
+import { offlineSchemas, schemaFault } from "./offline-schemas.ts";
 import { payloadDecoder } from "./payload-decoder.ts";
 import { styled } from "./style.ts";
 import { renderTable } from "./table.ts";
@@ -36,12 +32,8 @@ export async function explainDecode(
   topics: readonly string[],
   prefix: string,
 ): Promise<ExplainedTable[]> {
-  const { registry, ...offline } = decode;
-  // Secrets are the registry's alone.
-  const sources = new SchemaSources(offline as Resolved<DecodeSection>, {
-    clock: systemClock,
-    chance: systemChance,
-  });
+  const { registry } = decode;
+  const sources = offlineSchemas(decode);
   const one = async (topic: string): Promise<ExplainedTable> => {
     const plan = payloadPlan(decode, topic, "value")!;
     const schema = originOf(decode, plan, topic);
@@ -59,11 +51,7 @@ export async function explainDecode(
       const { fields } = payloadDecoder(text, plan, null, options);
       return { topic, schema, columns: fields.flatMap((f) => explained(f, "")), note: "" };
     } catch (e) {
-      const why =
-        e instanceof DecodeError
-          ? `${e.code}${e.path === "" ? "" : ` at ${e.path}`}: ${e.message}`
-          : failureLine(asFailure(e));
-      return { topic, schema, columns: null, note: why };
+      return { topic, schema, columns: null, note: schemaFault(e) };
     }
   };
   return await Promise.all(topics.map(one));

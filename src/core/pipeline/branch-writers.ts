@@ -1,7 +1,7 @@
 /** The writers of a branch: one for each set that is open or being sealed, used again as long as rows keep their shape. */
 import { Failure } from "../failure/failure.ts";
 import type { BranchBatch, BranchWriter } from "../ports/branch-parts.ts";
-import { offsetAt } from "./span-set.ts";
+import { int64At } from "../records/int64-at.ts";
 
 export interface Shaped<B extends BranchBatch> {
   readonly writer: BranchWriter<B>;
@@ -45,5 +45,5 @@ export class BranchWriters<B extends BranchBatch> {
 /** Position of a row. */
 export function offsetOf({ offsets }: BranchBatch, row: number): bigint {
   if (offsets === undefined) throw new Failure("internal.bug", "a batch of rows was taken in part");
-  return offsetAt(offsets, row);
+  return int64At(offsets, row);
 }

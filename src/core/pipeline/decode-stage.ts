@@ -10,6 +10,7 @@ import { Framed } from "../codecs/framing/framed.ts";
 import type { Framing } from "../codecs/framing/framing.ts";
 import { DecodeError, type DecodeFault, type RecordDecoder } from "../codecs/record-codec.ts";
 import { asFailure, Failure } from "../failure/failure.ts";
+import { recordPlace } from "../records/int64-at.ts";
 import type { RawBatch } from "../records/raw-batch.ts";
 import type { StreamKey } from "../records/stream.ts";
 import { evolve } from "../schema/evolution.ts";
@@ -363,12 +364,10 @@ function unlike({ schemaId }: Known, differences: readonly string[]): Known {
   return { schemaId, decoder: null, columns: [], fault: { code: "decode.incompatible", path: "", reason } };
 }
 
-function undecodable({ stream, offsets }: RawBatch, r: RefusedRecord): Failure {
-  const offset = (BigInt(offsets[2 * r.row + 1]!) << 32n) | BigInt(offsets[2 * r.row]! >>> 0);
-  const at = `${stream.topic}/${stream.partition}@${offset}`;
+function undecodable(batch: RawBatch, r: RefusedRecord): Failure {
   const path = r.path === "" ? "" : ` at ${r.path}`;
   return new Failure("decode.failed", `${r.code}${path}: ${r.message}`, {
-    at,
+    at: recordPlace(batch, r.row),
     hint: 'on_error = "reject" of [decode] keeps such records in a sink with receives = "rejected" and goes on',
   });
 }

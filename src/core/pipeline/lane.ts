@@ -11,11 +11,12 @@ import type { Authority } from "../ports/coverage.ts";
 import type { FromLane, LaneStream, SealedSet, SealReason, ToLane } from "../ports/lane.ts";
 import type { FrameDecoder, RawWriter } from "../ports/lane-parts.ts";
 import type { Frame, FrameBundle } from "../records/frame.ts";
+import { int64At } from "../records/int64-at.ts";
 import type { RawBatch } from "../records/raw-batch.ts";
 import { type Span, type StreamKey, streamKey } from "../records/stream.ts";
 import type { Clock, Timer } from "../time/clock.ts";
 import type { Branches } from "./branches.ts";
-import { cutAround, offsetAt, type Piece, SpanSet } from "./span-set.ts";
+import { cutAround, type Piece, SpanSet } from "./span-set.ts";
 
 export interface LaneOptions {
   readonly lane: number;
@@ -282,7 +283,7 @@ export class Lane {
     }
     const taken = batch.rows > 0 ? this.#o.writer.write(batch, entry.info.authority) : 0;
     this.#writeMs += this.#o.clock.monotonic() - t;
-    const next = taken < batch.rows ? offsetAt(batch.offsets, taken) : batch.span.next;
+    const next = taken < batch.rows ? int64At(batch.offsets, taken) : batch.span.next;
     this.#spans.add(entry.key, batch.span.from, next);
     entry.expected = next;
     this.#bundleRows += taken;

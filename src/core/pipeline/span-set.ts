@@ -66,8 +66,3 @@ export function cutAround(
   if (at < span.next) pieces.push({ from: at, next: span.next, covered: false });
   return pieces;
 }
-
-/** Of offsets as pairs of int32, low half first. */
-export function offsetAt(offsets: Int32Array, row: number): bigint {
-  return (BigInt(offsets[2 * row + 1]!) << 32n) | BigInt(offsets[2 * row]! >>> 0);
-}

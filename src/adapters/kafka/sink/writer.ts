@@ -2,6 +2,7 @@
 import { Failure } from "../../../core/failure/failure.ts";
 import type { Authority } from "../../../core/ports/coverage.ts";
 import type { RawWriter, SetFiles, SetRefusal } from "../../../core/ports/lane-parts.ts";
+import { recordPlace } from "../../../core/records/int64-at.ts";
 import type { RawBatch } from "../../../core/records/raw-batch.ts";
 import { type Span, type StreamKey, streamKey } from "../../../core/records/stream.ts";
 import { type HeaderChoice, ownedColumns } from "./columns.ts";
@@ -57,7 +58,8 @@ export class KafkaWriter implements RawWriter {
     if (set.size >= this.#o.commitBytes || !set.takes(writer)) return 0;
     const { stream, rows } = batch;
     const { columns, bytes, largestRow, largestBytes } = ownedColumns(batch, this.#o.headers);
-    if (largestBytes > this.#most.bytes) this.#most = { bytes: largestBytes, at: placeOf(batch, largestRow) };
+    if (largestBytes > this.#most.bytes)
+      this.#most = { bytes: largestBytes, at: recordPlace(batch, largestRow) };
     const partition = this.#o.samePartition ? stream.partition : null;
     set.add(keyOf(batch), writer, rows, { topic: this.#topic(stream.topic), partition, columns, bytes });
     return rows;
@@ -102,9 +104,4 @@ export class KafkaWriter implements RawWriter {
 
 function keyOf(batch: RawBatch): StreamKey {
   return streamKey(batch.stream);
-}
-
-function placeOf({ stream, offsets }: RawBatch, row: number): string {
-  const offset = (BigInt(offsets[2 * row + 1]!) << 32n) | BigInt(offsets[2 * row]! >>> 0);
-  return `${stream.topic}/${stream.partition}@${offset}`;
 }

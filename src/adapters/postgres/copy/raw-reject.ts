@@ -1,4 +1,5 @@
 /** A record that cannot be upserted as a line of text: where it stands, why, and all of its bytes. */
+import { int64At } from "../../../core/records/int64-at.ts";
 import type { BytesColumn, RawBatch } from "../../../core/records/raw-batch.ts";
 import type { KeyProblem } from "./raw-rows.ts";
 
@@ -20,18 +21,14 @@ export function rawRejectLine(
     topic,
     partition,
     // As text: JSON's readers take numbers for doubles.
-    offset: String(int64(offsets, row)),
-    timestamp: String(int64(timestamps, row)),
+    offset: String(int64At(offsets, row)),
+    timestamp: String(int64At(timestamps, row)),
     code,
     reason: REASONS[code],
     key_base64: base64(key, row),
     value_base64: base64(value, row),
     headers_base64: pairs,
   });
-}
-
-function int64(halves: Int32Array, row: number): bigint {
-  return (BigInt(halves[2 * row + 1]!) << 32n) | BigInt(halves[2 * row]! >>> 0);
 }
 
 function base64({ offsets, data, validity, nullCount }: BytesColumn, i: number): string | null {
