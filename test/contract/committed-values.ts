@@ -36,9 +36,11 @@ export async function committedValues(
       };
       const answer = (await client.ask(link, "Fetch", body, signal, FETCH_BY_NAME)).responses[0]
         ?.partitions[0];
-      const records = answer?.records ?? null;
-      if (answer === undefined || records === null || records.length === 0) {
-        if (answer === undefined || at >= answer.highWatermark) break;
+      if (answer === undefined || answer.errorCode !== 0)
+        throw new Error(`${topic}/${partition} at ${at}: error ${answer?.errorCode}`);
+      const { records } = answer;
+      if (records === null || records.length === 0) {
+        if (at >= answer.highWatermark) break;
         continue;
       }
       const { end, next } = scanBatches(records);

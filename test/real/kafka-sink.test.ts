@@ -52,7 +52,9 @@ async function benchOf(served: Served): Promise<SinkBench> {
   };
   const admin = client();
   const { signal } = new AbortController();
-  await createTopics(admin, [{ name: target, partitions: PARTITIONS, replicas: 1 }], signal);
+  // The rows are years old by their timestamps, and by those retention goes: a broker would delete what just landed.
+  const configs = { "retention.ms": "-1" };
+  await createTopics(admin, [{ name: target, partitions: PARTITIONS, replicas: 1, configs }], signal);
   await until("the topic", async () => {
     await admin.refresh([target], signal);
     return (admin.metadata.topics.get(target)?.partitions.size ?? 0) === PARTITIONS;
