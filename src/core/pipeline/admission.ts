@@ -4,11 +4,20 @@ import { RateGate, type RateLimit } from "../delivery/rate-limit.ts";
 import type { SizeEstimate } from "../delivery/size-estimate.ts";
 import type { Clock } from "../time/clock.ts";
 
+export interface Charge {
+  readonly records: number;
+  readonly bytes: number;
+}
+
+const NOTHING: Charge = { records: 0, bytes: 0 };
+
 export class Admission {
   readonly #budget: Budget;
   readonly #limit: RateLimit;
   readonly #estimate: SizeEstimate;
   readonly #gate: RateGate;
+  /** By lane: what was charged for bundles that it has not read yet, oldest first. */
+  readonly #charged = new Map<number, Charge[]>();
 
   constructor(clock: Clock, budget: Budget, limit: RateLimit, estimate: SizeEstimate) {
     this.#budget = budget;
@@ -26,19 +35,27 @@ export class Admission {
     this.#budget.whenRoom(lane, () => this.#gate.whenOpen(wake));
   }
 
-  delivered(lane: number, bytes: number): void {
-    this.#budget.take(lane, bytes);
+  /** `held`: bytes of memory. `charge`: what the bundle seems to hold, since a slow lane must not let more than that in. */
+  delivered(lane: number, held: number, charge: Charge): void {
+    this.#budget.take(lane, held);
+    this.#limit.spend(charge.records, charge.bytes);
+    const charged = this.#charged.get(lane);
+    if (charged === undefined) this.#charged.set(lane, [charge]);
+    else charged.push(charge);
   }
 
-  /** What a fetch held is known only after the lane has read it; the limit goes into debt until then. */
-  consumed(lane: number, bytes: number, rows: number, rawBytes: number): void {
-    this.#budget.give(lane, bytes);
-    this.#limit.spend(rows, rawBytes);
+  /** What a bundle held is known only after the lane has read it: the rest is charged, or given back. */
+  consumed(lane: number, held: number, rows: number, rawBytes: number): void {
+    this.#budget.give(lane, held);
+    const { records, bytes } = this.#charged.get(lane)?.shift() ?? NOTHING;
+    this.#limit.spend(rows - records, rawBytes - bytes);
     if (rows > 0) this.#estimate.observe(rows, rawBytes);
   }
 
   laneDied(lane: number): void {
     this.#budget.giveAll(lane);
+    for (const { records, bytes } of this.#charged.get(lane) ?? []) this.#limit.spend(-records, -bytes);
+    this.#charged.delete(lane);
   }
 
   get inFlight(): number {

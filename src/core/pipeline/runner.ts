@@ -207,10 +207,11 @@ export class Runner implements SourceHost, CommitListener {
       const positions = Number(f.next - f.from);
       parts.push({ topic, partition, next: f.next, positions, bytes: f.end - f.start });
     }
-    this.#p.admission.delivered(lane, held);
-    this.#lanes().deliver(lane, bundle);
     // Buffers are larger than what they hold: what was fetched is the sum of the frames.
     const bytes = bundle.frames.reduce((n, f) => n + (f.end - f.start), 0);
+    const records = parts.reduce((n, p) => n + p.positions, 0);
+    this.#p.admission.delivered(lane, held, { records, bytes });
+    this.#lanes().deliver(lane, bundle);
     this.#p.observer.emit({ e: "bundle.delivered", lane, bytes, parts });
     this.#unrolled = true;
     this.#checkCaughtUp();

@@ -23,7 +23,7 @@ test("without a limit the budget decides: what is free, less what is reserved fo
   const a = admission();
   // 1000 bytes, a reserve of 250 for each of the two lanes.
   expect(a.room(0)).toBe(750);
-  a.delivered(0, 600);
+  a.delivered(0, 600, { records: 1, bytes: 600 });
   expect([a.room(0), a.inFlight]).toEqual([150, 600]);
   a.consumed(0, 600, 3, 600);
   expect([a.room(0), a.inFlight]).toEqual([750, 0]);
@@ -34,9 +34,9 @@ test("a rate in records is turned into bytes by what a record weighs", () => {
   expect(admission({ bytesPerSecond: 50 }).room(0)).toBe(50);
 });
 
-test("what came is charged when it was read; in debt there is no room until time has paid it back", async () => {
+test("what came is charged; in debt there is no room until time has paid it back", async () => {
   const a = admission({ bytesPerSecond: 100 });
-  a.delivered(0, 500);
+  a.delivered(0, 500, { records: 1, bytes: 500 });
   a.consumed(0, 500, 5, 500);
   expect(a.room(0)).toBe(0);
   let woken = -1;
@@ -50,9 +50,29 @@ test("what came is charged when it was read; in debt there is no room until time
   expect(a.room(0)).toBeGreaterThan(0);
 });
 
+test("what came is charged before a lane has read it, by what it seems to hold; then by what it held", () => {
+  const a = admission({ recordsPerSecond: 20 });
+  a.delivered(0, 100, { records: 12, bytes: 100 });
+  a.delivered(0, 100, { records: 9, bytes: 100 });
+  expect(a.room(0)).toBe(0);
+  // Most of the first one's positions were empty.
+  a.consumed(0, 100, 2, 200);
+  expect(a.room(0)).toBeGreaterThan(0);
+  a.consumed(0, 100, 30, 3000);
+  expect(a.room(0)).toBe(0);
+});
+
+test("what a lane that died had not read is not charged: it comes again", () => {
+  const a = admission({ recordsPerSecond: 2 });
+  a.delivered(0, 100, { records: 3, bytes: 100 });
+  expect(a.room(0)).toBe(0);
+  a.laneDied(0);
+  expect(a.room(0)).toBe(200);
+});
+
 test("a lane that waits for the budget is woken when bytes come back, once", async () => {
   const a = admission();
-  a.delivered(0, 1000);
+  a.delivered(0, 1000, { records: 1, bytes: 1000 });
   let woken = 0;
   a.whenRoom(0, () => {
     woken++;
@@ -61,7 +81,7 @@ test("a lane that waits for the budget is woken when bytes come back, once", asy
   expect(woken).toBe(0);
   a.consumed(0, 1000, 1, 1000);
   await settle(1);
-  a.delivered(0, 1000);
+  a.delivered(0, 1000, { records: 1, bytes: 1000 });
   a.consumed(0, 1000, 1, 1000);
   await settle(100);
   expect(woken).toBe(1);
@@ -69,8 +89,8 @@ test("a lane that waits for the budget is woken when bytes come back, once", asy
 
 test("bytes of a lane that died are free", () => {
   const a = admission();
-  a.delivered(0, 400);
-  a.delivered(1, 100);
+  a.delivered(0, 400, { records: 1, bytes: 400 });
+  a.delivered(1, 100, { records: 1, bytes: 100 });
   a.laneDied(0);
   expect(a.inFlight).toBe(100);
 });
