@@ -36,6 +36,7 @@ function run(n: number): boolean {
     prefixes: new Map([["urn:p", "p"]]),
     reserved: "_twg_",
     maxBytes: 1 << 20,
+    maxDepth: 64,
     isUtf8,
   });
   const draw = draws(n);

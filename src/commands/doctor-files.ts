@@ -5,14 +5,11 @@ import { isBucketUrl } from "../core/config/bucket-url.ts";
 import { asFailure } from "../core/failure/failure.ts";
 import { formatBytes, formatCount } from "../core/observe/quantities.ts";
 import { type Checkup, failedBy, ok, skipped } from "../core/ports/doctor.ts";
-import { typeText } from "../core/types/type-text.ts";
 import type { BatchConfig } from "./batch-config.ts";
 import { BatchInputs, bucketAccess } from "./batch-inputs.ts";
 import { planBatch } from "./batch-plan.ts";
 import type { Cli } from "./cli.ts";
-
-/** Columns that are named; a wider table is counted. */
-const SHOWN_COLUMNS = 12;
+import { columnsText } from "./columns-text.ts";
 
 export function filesCheckup(config: BatchConfig, environment: Cli["environment"]): Checkup {
   const { paths } = config.source;
@@ -58,14 +55,6 @@ async function sizeOf(files: readonly LocalFile[], inputs: BatchInputs): Promise
     await file.read(0, 1).finally(() => file.close());
   }
   return `${formatCount(files.length)} ${files.length === 1 ? "file" : "files"}, ${formatBytes(bytes)}, readable`;
-}
-
-function columnsText(
-  fields: readonly { readonly name: string; readonly type: Parameters<typeof typeText>[0] }[],
-): string {
-  const named = fields.slice(0, SHOWN_COLUMNS).map((f) => `${f.name} ${typeText(f.type)}`);
-  const more = fields.length - named.length;
-  return `${fields.length} columns: ${named.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
 /** An address may hold what nobody else should see. */

@@ -54,7 +54,7 @@ export async function runDoctor(options: DoctorOptions, cli: Cli): Promise<numbe
   useStateFolder(config);
   const secrets = (await askSecrets(config, cli.environment)).map((a) => secretFinding(a.status));
   const absent = secrets.some((s) => s.verdict === "failed");
-  const checkups = [hostOf(config), nativeCheckup()];
+  const checkups = [hostOf(config), nativeCheckup(), ...(await schemasOf(config))];
   if (!absent) checkups.push(...remote(await resolveSecrets(config, cli.environment), cli.environment));
   const findings = [...secrets, ...(await runCheckups(checkups, systemClock, options.timeout))];
   if (absent)
@@ -101,6 +101,14 @@ function remote(config: ResolvedConfig, environment: Cli["environment"]): Checku
     sinkCheckup(config, sink, `doctor-${randomBytes(8).toString("hex")}`),
   );
   return [source, ...registryOf(config), ...sinks.filter((s) => s !== null)];
+}
+
+/** Codecs are loaded where there is something to decode. */
+async function schemasOf({ decode, source, sink }: PipelineConfig): Promise<Checkup[]> {
+  if (decode === null) return [];
+  const { schemaFilesCheckup } = await import("./schema-file-check.ts");
+  const checkup = schemaFilesCheckup(decode, source.topics ?? [], sink.metadata_prefix);
+  return checkup === null ? [] : [checkup];
 }
 
 /** With the subjects of the topics that are known by name; those that files have the schemas of need none. */

@@ -1,10 +1,11 @@
 /** The tables that `[decode]` makes of topics, for `config explain`: as far as files tell, since it asks no server. */
 import { subjectOfPlan } from "../adapters/registry/schema-sources.ts";
 import { type DecodeSection, type PayloadPlan, payloadPlan } from "../core/config/decode-options.ts";
-import type { ColumnField, ColumnType } from "../core/types/table-batch.ts";
+import type { ColumnType } from "../core/types/table-batch.ts";
+import { sourceOf, type TableField } from "../core/types/table-schema.ts";
 import { typeText } from "../core/types/type-text.ts";
 import { offlineSchemas, schemaFault } from "./offline-schemas.ts";
-import { payloadDecoder } from "./payload-decoder.ts";
+import { decoderOptions, payloadDecoder } from "./payload-decoder.ts";
 import { styled } from "./style.ts";
 import { renderTable } from "./table.ts";
 
@@ -47,9 +48,8 @@ export async function explainDecode(
     try {
       const text = await sources.table(topic, "value");
       if (text === null) return { topic, schema, columns: null, note: "columns come with the records" };
-      const options = { prefix, maxPayloadBytes: decode.max_payload_bytes };
-      const { fields } = payloadDecoder(text, plan, null, options);
-      return { topic, schema, columns: fields.flatMap((f) => explained(f, "")), note: "" };
+      const { fields } = payloadDecoder(text, plan, null, decoderOptions(decode, prefix));
+      return { topic, schema, columns: fields.flatMap((f) => explained(f, "", "")), note: "" };
     } catch (e) {
       return { topic, schema, columns: null, note: schemaFault(e) };
     }
@@ -67,15 +67,17 @@ function originOf(decode: DecodeSection, plan: PayloadPlan, topic: string): stri
   return `${plan.format} by ${subject} in ${place}${of}`;
 }
 
-function explained({ name, type, nullable }: ColumnField, above: string): ExplainedColumn[] {
+function explained(field: TableField, above: string, within: string): ExplainedColumn[] {
+  const { name, type, nullable } = field;
   const column = `${above}${name}`;
-  return [{ column, type: outerText(type), nullable, from: column }, ...inside(type, column)];
+  const from = `${within}${sourceOf(field)}`;
+  return [{ column, type: outerText(type), nullable, from }, ...inside(type, column, from)];
 }
 
-function inside(type: ColumnType, path: string): ExplainedColumn[] {
-  if (type.id === "struct") return type.fields.flatMap((f) => explained(f, `${path}.`));
-  if (type.id === "list") return inside(type.item.type, `${path}[]`);
-  return type.id === "map" ? inside(type.value.type, `${path}{}`) : [];
+function inside(type: ColumnType, path: string, from: string): ExplainedColumn[] {
+  if (type.id === "struct") return type.fields.flatMap((f) => explained(f, `${path}.`, `${from}.`));
+  if (type.id === "list") return inside(type.item.type, `${path}[]`, `${from}[]`);
+  return type.id === "map" ? inside(type.value.type, `${path}{}`, `${from}{}`) : [];
 }
 
 /** Without what the lines below it tell. */

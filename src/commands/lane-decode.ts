@@ -28,7 +28,7 @@ import { valueJson } from "../core/types/value-json.ts";
 import { crashHook } from "./crash-hook.ts";
 import type { LaneBranch, LaneDecode, LaneSink } from "./lane-config.ts";
 import { openLaneStore } from "./lane-store.ts";
-import { payloadDecoder } from "./payload-decoder.ts";
+import { decoderOptions, payloadDecoder } from "./payload-decoder.ts";
 
 /** Of the engine that encodes row groups. */
 const ENGINE_BYTES = 256 * 1024 * 1024;
@@ -81,10 +81,7 @@ export function decodeLane(
       failsOnError: (topic) => planOf(decode, topic).onError === "fail",
       schema: context.schema,
       compile: (topic, schema, message) =>
-        payloadDecoder(schema, planOf(decode, topic), message, {
-          prefix: decode.prefix,
-          maxPayloadBytes: decode.options.max_payload_bytes,
-        }),
+        payloadDecoder(schema, planOf(decode, topic), message, decoderOptions(decode.options, decode.prefix)),
       fit: async (fields) => {
         await Promise.all(sinks.map((s) => s.fit(fields)));
       },

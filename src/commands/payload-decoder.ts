@@ -4,13 +4,27 @@ import { compileAvro } from "../core/codecs/avro/compile.ts";
 import { compileJson } from "../core/codecs/json/compile.ts";
 import { compileProtobuf } from "../core/codecs/protobuf/compile.ts";
 import { DecodeError, type RecordDecoder } from "../core/codecs/record-codec.ts";
-import type { PayloadPlan } from "../core/config/decode-options.ts";
+import { compileXml } from "../core/codecs/xml/compile.ts";
+import type { DecodeSection, PayloadPlan } from "../core/config/decode-options.ts";
 import type { SchemaText } from "../core/schema/resolver.ts";
 
 export interface DecoderOptions {
   /** Of metadata columns. */
   readonly prefix: string;
   readonly maxPayloadBytes: number;
+  /** Of XML: elements within each other. */
+  readonly maxDepth: number;
+}
+
+/** What `[decode]` says of all payloads. */
+export function decoderOptions(
+  {
+    max_payload_bytes: maxPayloadBytes,
+    max_depth: maxDepth,
+  }: Pick<DecodeSection, "max_payload_bytes" | "max_depth">,
+  prefix: string,
+): DecoderOptions {
+  return { prefix, maxPayloadBytes, maxDepth };
 }
 
 /** `message`: as the envelope names it, null where it does not. Throws a DecodeError where the schema cannot be used. */
@@ -18,13 +32,15 @@ export function payloadDecoder(
   schema: SchemaText,
   plan: Pick<PayloadPlan, "message">,
   message: readonly number[] | null,
-  { prefix, maxPayloadBytes: maxBytes }: DecoderOptions,
+  { prefix, maxPayloadBytes: maxBytes, maxDepth }: DecoderOptions,
 ): RecordDecoder {
   switch (schema.format) {
     case "avro":
       return compileAvro({ writer: schema }, { isUtf8, reserved: prefix });
     case "json":
       return compileJson(schema, { isUtf8, maxBytes, unknown: "reject", reserved: prefix });
+    case "xml":
+      return compileXml(schema, { isUtf8, maxBytes, maxDepth, unknown: "reject", reserved: prefix });
     case "protobuf": {
       const named = message ?? plan.message;
       const decoder = compileProtobuf(schema, named === null ? {} : { message: named });

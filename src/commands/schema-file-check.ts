@@ -1,29 +1,81 @@
-/** What is wrong with a schema file is told before anything is read: its records would all be refused. */
-import { type DecodeSection, payloadPlan } from "../core/config/decode-options.ts";
-import { Failure } from "../core/failure/failure.ts";
+/** What is wrong with schema files is told before anything is read: their records would all be refused. */
+import { type DecodeSection, type PayloadPlan, payloadPlan } from "../core/config/decode-options.ts";
+import { asFailure, Failure } from "../core/failure/failure.ts";
+import { type Checkup, failedBy, ok, skipped } from "../core/ports/doctor.ts";
+import type { ColumnField } from "../core/types/table-batch.ts";
+import { columnsText } from "./columns-text.ts";
 import { offlineSchemas, schemaFault } from "./offline-schemas.ts";
-import { payloadDecoder } from "./payload-decoder.ts";
+import { decoderOptions, payloadDecoder } from "./payload-decoder.ts";
+
+type Sources = ReturnType<typeof offlineSchemas>;
 
 /** Throws files.schema for the first file of the section, or of one of its topics, that cannot be read by. */
 export async function checkSchemaFiles(decode: DecodeSection, prefix: string): Promise<void> {
   const sources = offlineSchemas(decode);
-  // A topic of no name has what the section says for all.
-  for (const topic of ["", ...(decode.topic ?? []).map((t) => t.name)]) {
+  for (const topic of namedTopics(decode)) {
     const plan = payloadPlan(decode, topic, "value");
-    if (plan === null || plan.schemaFile === null) continue;
-    const { schemaFile: at } = plan;
-    try {
-      const schema = await sources.table(topic, "value");
-      if (schema === null) continue;
-      payloadDecoder(schema, plan, null, { prefix, maxPayloadBytes: decode.max_payload_bytes });
-    } catch (e) {
-      throw new Failure(
-        "files.schema",
-        `no ${plan.format} payload can be read by this schema: ${schemaFault(e)}`,
-        {
-          at,
-        },
-      );
-    }
+    if (plan !== null && plan.schemaFile !== null) await columnsOf(decode, sources, topic, plan, prefix);
   }
+}
+
+/** A topic of no name has what the section says for all. */
+function namedTopics(decode: DecodeSection): readonly string[] {
+  return ["", ...(decode.topic ?? []).map((t) => t.name)];
+}
+
+/** Null: nothing names the table's schema. Throws files.schema for one that cannot be used. */
+async function columnsOf(
+  decode: DecodeSection,
+  sources: Sources,
+  topic: string,
+  plan: PayloadPlan,
+  prefix: string,
+): Promise<readonly ColumnField[] | null> {
+  try {
+    const schema = await sources.table(topic, "value");
+    return schema === null ? null : payloadDecoder(schema, plan, null, decoderOptions(decode, prefix)).fields;
+  } catch (e) {
+    const message = `no ${plan.format} payload can be read by this schema: ${schemaFault(e)}`;
+    const at = plan.schemaFile ?? decode.schema_dir;
+    throw new Failure("files.schema", message, at === undefined ? {} : { at });
+  }
+}
+
+/** The part of `twg doctor` that reads schema files and folders as a start would; those of a registry are looked at there. */
+export function schemaFilesCheckup(
+  decode: DecodeSection,
+  topics: readonly string[],
+  prefix: string,
+): Checkup | null {
+  const plans = [...namedTopics(decode), ...topics].flatMap((topic) => {
+    const plan = payloadPlan(decode, topic, "value");
+    const inFiles = plan?.schemaFile !== null || (decode.schema_dir !== undefined && topic !== "");
+    return plan !== null && inFiles ? [{ topic, plan }] : [];
+  });
+  if (plans.length === 0) return null;
+  return {
+    name: "schema",
+    at: "schema files",
+    async run({ report }) {
+      const sources = offlineSchemas(decode);
+      const seen = new Set<string>();
+      for (const { topic, plan } of plans) {
+        const { format, schemaFile, message } = plan;
+        const at = schemaFile ?? `${topic} in ${decode.schema_dir}`;
+        const key = `${format} ${at} ${message ?? ""}`;
+        if (seen.has(key)) continue;
+        seen.add(key);
+        try {
+          const columns = await columnsOf(decode, sources, topic, plan, prefix);
+          if (columns !== null) report(ok("schema.file", at, `${format}, ${columnsText(columns)}`));
+        } catch (e) {
+          const failure = asFailure(e);
+          // Payloads that name their schema by an id need none of the topic's own.
+          if (schemaFile === null && failure.message.includes("registry.unknown_subject"))
+            report(skipped("schema.file", at, "the folder has no schema of this topic's name"));
+          else report(failedBy("schema.file", at, failure));
+        }
+      }
+    },
+  };
 }

@@ -5,6 +5,7 @@ import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadConfig } from "../../src/commands/config-file.ts";
+import { explainDecode } from "../../src/commands/explain-decode.ts";
 
 const folder = join(import.meta.dir, "../../examples");
 const files = readdirSync(folder).filter((name) => name.endsWith(".toml"));
@@ -18,6 +19,15 @@ test.each(files)("%s", async (name) => {
   // A file source has paths, any other topics.
   const { topics, paths } = config.source as { topics?: readonly string[]; paths?: readonly string[] };
   expect(topics ?? paths).toContain(paths === undefined ? "orders" : "in/*.ndjson");
+});
+
+test.each(files)("the tables that %s makes are known", async (name) => {
+  const config = await loadConfig(join(folder, name));
+  const { decode } = config;
+  if (decode === null) return;
+  // The tests run from the folder that the example says.
+  const tables = await explainDecode(decode, ["orders"], config.sink.metadata_prefix);
+  expect(tables.map((t) => t.note)).toEqual([""]);
 });
 
 /** The fenced TOML blocks of a page. */

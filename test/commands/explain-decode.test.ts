@@ -86,6 +86,26 @@ test("Protobuf and JSON by files, a topic of its own", async () => {
   ]);
 });
 
+test("XML by a file: where each column is in the document", async () => {
+  const schema_file = file(
+    "x.json",
+    JSON.stringify({
+      namespaces: { o: "urn:o" },
+      columns: [
+        { name: "id", type: "int64", source: "@id" },
+        { name: "items", type: 'list<struct<"@sku" string, "o:qty" int32>>', source: "o:item" },
+      ],
+    }),
+  );
+  const [table] = await explain({ format: "xml", schema_file });
+  expect(table!.columns!.map((c) => [c.column, c.type, c.from])).toEqual([
+    ["id", "int64", "@id"],
+    ["items", "list<struct>", "o:item"],
+    ["items[].@sku", "string", "o:item[].@sku"],
+    ["items[].o:qty", "int32", "o:item[].o:qty"],
+  ]);
+});
+
 test("a folder is looked into, a registry is not asked", async () => {
   writeFileSync(
     join(folder, "orders-value.avsc"),

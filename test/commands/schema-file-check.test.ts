@@ -1,12 +1,13 @@
 /**
- * Goal: a pipeline does not start with a schema file that nothing can be read by. Method: files that are missing, broken and
- * of another format, for all topics and for one.
+ * Goal: a pipeline does not start with a schema file that nothing can be read by, and doctor tells so before. Method: files
+ * that are missing, broken and of another format, for all topics and for one.
  */
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { checkSchemaFiles } from "../../src/commands/schema-file-check.ts";
+import { systemClock } from "../../src/adapters/system/clock.ts";
+import { checkSchemaFiles, schemaFilesCheckup } from "../../src/commands/schema-file-check.ts";
 import { decodeSpec } from "../../src/core/config/decode-options.ts";
 import { asFailure } from "../../src/core/failure/failure.ts";
 
@@ -48,4 +49,61 @@ test("the file of a single topic is looked at, too", async () => {
   const schema_file = file("d.json", '{"columns":[{"name":"id","type":"int64"}]}');
   const topic = [{ name: "orders", schema_file: file("e.json", "[]") }];
   expect(await told({ format: "json", schema_file, topic })).toStartWith("files.schema");
+});
+
+test("XML is read by a table's schema that documents can fill", async () => {
+  const xml = (name: string, columns: string) =>
+    told({ format: "xml", schema_file: file(name, `{"columns":[${columns}]}`) });
+  expect(await xml("f.json", '{"name":"id","type":"int64","source":"@id"}')).toBe("");
+  expect(await xml("g.json", '{"name":"any","type":"json"}')).toContain("XML has no json columns");
+});
+
+test("a .proto file is called by its own name, and so is what it imports", async () => {
+  const proto = (name: string, text: string) => told({ format: "protobuf", schema_file: file(name, text) });
+  expect(await proto("orders.proto", 'syntax = "proto3"; message A { strin s = 1; }')).toContain(
+    "orders.proto",
+  );
+  file("orders_money.proto", 'syntax = "proto3"; message M { int33 n = 1; }');
+  const importing = 'syntax = "proto3"; import "orders_money.proto"; message A { M m = 1; }';
+  expect(await proto("a.proto", importing)).toContain("orders_money.proto");
+});
+
+async function looked(section: object, topics: readonly string[]): Promise<string[]> {
+  const found: string[] = [];
+  const checkup = schemaFilesCheckup(decodeSpec.parse(section), topics, "_twg_");
+  await checkup?.run({
+    clock: systemClock,
+    signal: new AbortController().signal,
+    report: (f) => found.push(`${f.verdict} ${f.check} ${f.at}: ${f.code ?? ""} ${f.seen}`),
+  });
+  return found;
+}
+
+test("doctor reads files and folders as a start would, each once, and tells the columns", async () => {
+  const good = file("h.json", '{"columns":[{"name":"id","type":"int64"},{"name":"a","type":"string"}]}');
+  const bad = file("i.avsc", "{");
+  const found = await looked(
+    {
+      ...{ format: "json", schema_file: good },
+      topic: [{ name: "b", format: "avro", schema_file: bad }],
+    },
+    ["a", "b", "c"],
+  );
+  expect(found[0]).toBe(`ok schema.file ${good}:  json, 2 columns: id int64, a string`);
+  expect(found[1]).toStartWith(`failed schema.file ${bad}: files.schema no avro payload can be read`);
+  expect(found.length).toBe(2);
+
+  const schema_dir = mkdtempSync(join(folder, "dir-"));
+  writeFileSync(
+    join(schema_dir, "a-value.avsc"),
+    '{"type":"record","name":"R","fields":[{"name":"n","type":"int"}]}',
+  );
+  writeFileSync(join(schema_dir, "b-value.avsc"), '{"type":"record"}');
+  const inFolder = await looked({ format: "avro", framing: "confluent", schema_dir }, ["a", "b", "c"]);
+  expect(inFolder.map((f) => f.split(":")[0])).toEqual([
+    `ok schema.file a in ${schema_dir}`,
+    `failed schema.file b in ${schema_dir}`,
+    `skipped schema.file c in ${schema_dir}`,
+  ]);
+  expect(await looked({ format: "json" }, ["a"])).toEqual([]);
 });

@@ -10,6 +10,7 @@
 import { dirname } from "node:path";
 import { Failure } from "../../core/failure/failure.ts";
 import type {
+  RegistryFormat,
   SchemaFormat,
   SchemaRef,
   SchemaReference,
@@ -87,7 +88,7 @@ export class SchemaFolder implements SchemaResolver {
   }
 
   async #named(stem: string): Promise<SchemaText | null> {
-    for (const [format, endings] of Object.entries(EXTENSIONS) as [SchemaFormat, readonly string[]][]) {
+    for (const [format, endings] of Object.entries(EXTENSIONS) as [RegistryFormat, readonly string[]][]) {
       for (const ending of endings) {
         const text = await readText(`${this.#folder}/${stem}${ending}`);
         if (text === null) continue;

@@ -1,6 +1,6 @@
 /** A schema as the registry sends it, and the names of what it refers to. Nothing of it is trusted. */
 import { Failure } from "../../core/failure/failure.ts";
-import type { SchemaFormat } from "../../core/schema/resolver.ts";
+import type { RegistryFormat } from "../../core/schema/resolver.ts";
 import { type Asked, isObject, type JsonObject, notRegistry } from "./answers.ts";
 
 export interface NamedReference {
@@ -10,7 +10,7 @@ export interface NamedReference {
 }
 
 export interface SchemaAnswer {
-  readonly format: SchemaFormat;
+  readonly format: RegistryFormat;
   readonly text: string;
   readonly references: readonly NamedReference[];
   readonly id: number | null;
@@ -20,7 +20,7 @@ export interface SchemaAnswer {
 }
 
 /** Absent: Avro, which was there before there were types. */
-const FORMATS: ReadonlyMap<unknown, SchemaFormat> = new Map<unknown, SchemaFormat>([
+const FORMATS: ReadonlyMap<unknown, RegistryFormat> = new Map<unknown, RegistryFormat>([
   [undefined, "avro"],
   [null, "avro"],
   ["AVRO", "avro"],
@@ -65,7 +65,7 @@ function referencesOf(value: unknown, asked: Asked): NamedReference[] {
 }
 
 export interface NewSchema {
-  readonly format: SchemaFormat;
+  readonly format: RegistryFormat;
   readonly text: string;
   readonly references?: readonly NamedReference[];
 }

@@ -2,9 +2,9 @@
 import { open } from "node:fs/promises";
 import { isAbsolute, join, normalize, relative, sep } from "node:path";
 import { Failure } from "../../core/failure/failure.ts";
-import type { SchemaFormat, SchemaReference } from "../../core/schema/resolver.ts";
+import type { RegistryFormat, SchemaReference } from "../../core/schema/resolver.ts";
 
-export const EXTENSIONS: Readonly<Record<SchemaFormat, readonly string[]>> = {
+export const EXTENSIONS: Readonly<Record<RegistryFormat, readonly string[]>> = {
   avro: [".avsc"],
   protobuf: [".proto"],
   json: [".json"],
@@ -13,7 +13,7 @@ const MAX_FILE_BYTES = 4 * 1024 * 1024;
 const MAX_DEPTH = 32;
 const MAX_FILES = 1000;
 
-export function formatOf(name: string): SchemaFormat | null {
+export function formatOf(name: string): RegistryFormat | null {
   for (const format of ["avro", "protobuf", "json"] as const)
     if (EXTENSIONS[format].some((e) => name.toLowerCase().endsWith(e))) return format;
   return null;

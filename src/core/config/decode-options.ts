@@ -6,7 +6,7 @@ import * as z from "zod";
 import { byteSize, KIB, MIB, wholeNumber } from "./option-types.ts";
 import { registrySpec } from "./registry-options.ts";
 
-const FORMATS = ["avro", "protobuf", "json"] as const;
+const FORMATS = ["avro", "protobuf", "json", "xml"] as const;
 const FRAMINGS = ["none", "confluent", "apicurio", "glue"] as const;
 export type FramingName = (typeof FRAMINGS)[number];
 
@@ -93,7 +93,9 @@ const decodeShape = {
   on_error: onError,
   max_depth: wholeNumber({ min: 1, max: 256 })
     .default(64)
-    .describe("Deepest nesting of a payload.")
+    .describe(
+      "Deepest nesting of elements in XML. Other formats have bounds that do not change: docs/formats.md.",
+    )
     .meta({ unit: "levels", examples: [64], why: "Deeper than people nest, far from what a stack holds." }),
   max_payload_bytes: byteSize({ min: KIB, max: 1024 * MIB })
     .default(16 * MIB)
@@ -202,6 +204,7 @@ function payloadConflicts(decode: DecodeSection, at: (string | number)[], plan: 
     decode,
   );
   const written = (key: keyof PayloadOptions): boolean => (place as PayloadOptions)[key] !== undefined;
+  if (plan.format === "xml") return xmlConflicts(at, plan, written);
   if (
     plan.framing === "none" &&
     source &&
@@ -240,6 +243,30 @@ function payloadConflicts(decode: DecodeSection, at: (string | number)[], plan: 
         "`message` or `subject`",
       ),
     );
+  return found;
+}
+
+/** Its schema is a table's, which no registry keeps and no envelope names. */
+function xmlConflicts(
+  at: (string | number)[],
+  plan: PayloadPlan,
+  written: (key: keyof PayloadOptions) => boolean,
+): Conflict[] {
+  const found: Conflict[] = [];
+  if (plan.schemaFile === null)
+    found.push({
+      path: [...at, "schema_file"],
+      message: "xml cannot be read without its schema",
+      allowed: "`schema_file`, a table's schema",
+      code: "config.missing",
+    });
+  if (plan.framing !== "none")
+    found.push(
+      conflict([...at, "framing"], "no registry has schemas of XML that envelopes could name", '"none"'),
+    );
+  for (const key of ["message", "subject"] as const)
+    if (written(key))
+      found.push(conflict([...at, key], "XML has neither messages nor subjects", "to leave it out"));
   return found;
 }
 

@@ -1,6 +1,8 @@
 /** Where schemas come from: a registry, a folder, the configuration. Sources of schemas are adapters; codecs see texts. */
 
-export type SchemaFormat = "avro" | "protobuf" | "json";
+/** Of XML no registry knows. */
+export type RegistryFormat = "avro" | "protobuf" | "json";
+export type SchemaFormat = RegistryFormat | "xml";
 
 /** What a payload's envelope names: a numeric id, a GUID, or (framing none) nothing. */
 export type SchemaRef =

@@ -118,6 +118,26 @@ describe("what is refused", () => {
       { format: "json", message: "a.B" },
       [["message", "JSON has no messages", conflict]],
     ],
+    ["nothing wrong: XML by a file", { format: "xml", schema_file: "x", registry }, []],
+    [
+      "XML from nowhere, or from a registry",
+      { format: "xml", framing: "confluent", registry, topic: [{ name: "a", format: "json" }] },
+      [
+        ["schema_file", "xml cannot be read without its schema", missing],
+        ["framing", "no registry has schemas of XML that envelopes could name", conflict],
+      ],
+    ],
+    [
+      "names that XML has not",
+      {
+        format: "json",
+        topic: [{ name: "a", format: "xml", schema_file: "x", subject: "s", message: "a.B" }],
+      },
+      [
+        ["topic.0.message", "XML has neither messages nor subjects", conflict],
+        ["topic.0.subject", "XML has neither messages nor subjects", conflict],
+      ],
+    ],
     [
       "records without a name",
       { format: "avro", framing: "confluent", registry, subject_strategy: "record" },
@@ -133,7 +153,7 @@ describe("what is refused", () => {
     test(name, () => expect(problems(options)).toEqual(expected));
 
   test("values and names that are none", () => {
-    expect(problems({ format: "xml" }).map(([path]) => path)).toEqual(["format"]);
+    expect(problems({ format: "yaml" }).map(([path]) => path)).toEqual(["format"]);
     expect(problems({ format: "json", topic: [{ nam: "a" }] }).map(([path]) => path)).toEqual([
       "topic.0.name",
       "topic.0",

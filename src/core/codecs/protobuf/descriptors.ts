@@ -27,8 +27,12 @@ export function registryOf(writer: SchemaText): ProtobufSchema {
   return registryOfSet(packed === null ? compileSource(writer) : descriptorSetOf(packed));
 }
 
-/** The name that the compiled file goes by in messages. */
-const MAIN = "schema.proto";
+/** The name that the compiled file goes by in messages: its own, if it came from one, else of its id. */
+function mainName({ id, references }: SchemaText): string {
+  const file = id.slice(Math.max(id.lastIndexOf("/"), id.lastIndexOf("\\")) + 1);
+  const name = /\.proto$/i.test(file) ? file : `${file === "" ? "schema" : file}.proto`;
+  return references.some((r) => r.name === name) ? `./${name}` : name;
+}
 
 /** Source and the sources of its references, each under the path that it is imported by. */
 function compileSource(writer: SchemaText): FileDescriptorSet {
@@ -52,14 +56,15 @@ function compileSource(writer: SchemaText): FileDescriptorSet {
       else if (text !== undefined) load(fileOf(name, text));
     }
   };
-  const main = fileOf(MAIN, writer.text);
+  const name = mainName(writer);
+  const main = fileOf(name, writer.text);
   load(main);
   for (const f of files.values()) {
     // A file that is not there matters once a type of it is used; link says so then.
     for (const d of f.dependency.filter((name) => !files.has(name))) forget(f, d);
   }
   for (const f of files.values()) if (wellKnownFile(f.name) === undefined) link(f, files);
-  files.delete(MAIN);
+  files.delete(name);
   return create(FileDescriptorSetSchema, { file: [...files.values(), main] });
 }
 

@@ -21,6 +21,8 @@ export interface XmlRules {
   readonly prefixes: ReadonlyMap<string, string>;
   /** Of metadata columns: no element of a record may begin with it. Null: none is reserved. */
   readonly reserved: string | null;
+  /** Of elements within each other, the outermost included; deeper ones refuse the record. */
+  readonly maxDepth: number;
 }
 
 /** The record is refused, or its cells have no room (`full`). */
@@ -48,7 +50,7 @@ interface Frame {
 export class XmlCells implements RecordReader {
   readonly #memory: CellMemory;
   readonly #rules: XmlRules;
-  readonly #tokens = new XmlTokens();
+  readonly #tokens: XmlTokens;
   code: DecodeCode = "decode.syntax";
   path = "";
   reason = "";
@@ -58,6 +60,7 @@ export class XmlCells implements RecordReader {
   constructor(memory: CellMemory, rules: XmlRules) {
     this.#memory = memory;
     this.#rules = rules;
+    this.#tokens = new XmlTokens(rules.maxDepth);
   }
 
   read(from: number, to: number, spareAt: number): number {
@@ -80,7 +83,7 @@ export class XmlCells implements RecordReader {
         this.reason = e.reason;
         this.full = e.full;
       } else if (e instanceof XmlError) {
-        this.code = "decode.syntax";
+        this.code = e.code;
         this.reason = e.message;
       } else throw e;
       this.path = this.#steps.join(".");

@@ -18,7 +18,6 @@ export interface Attribute {
 const XML_URI = "http://www.w3.org/XML/1998/namespace";
 const XMLNS_URI = "http://www.w3.org/2000/xmlns/";
 const MAX_ATTRIBUTES = 1000;
-const MAX_DEPTH = 1000;
 
 const UTF8 = new TextDecoder();
 const ENTITIES: ReadonlyMap<string, number> = new Map([
@@ -30,7 +29,14 @@ const ENTITIES: ReadonlyMap<string, number> = new Map([
 ]);
 
 /** What is wrong and where, bytes from the begin of the record. */
-export class XmlError extends Error {}
+export class XmlError extends Error {
+  readonly code: "decode.syntax" | "decode.depth";
+
+  constructor(message: string, code: XmlError["code"] = "decode.syntax") {
+    super(message);
+    this.code = code;
+  }
+}
 
 interface Scope {
   /** As it is written, prefix included. */
@@ -53,6 +59,7 @@ export class XmlTokens {
   #started = false;
   /** The open tag closed itself: its close comes next. */
   #empty = false;
+  readonly #maxDepth: number;
   /** Of the tag. */
   uri = "";
   local = "";
@@ -62,6 +69,11 @@ export class XmlTokens {
   stop = 0;
   /** Where the next text goes that has to be changed. */
   spareAt = 0;
+
+  /** `maxDepth`: of elements within each other, the outermost included. */
+  constructor(maxDepth: number) {
+    this.#maxDepth = maxDepth;
+  }
 
   begin(bytes: Uint8Array, from: number, end: number, spareAt: number): void {
     this.#b = bytes;
@@ -100,8 +112,8 @@ export class XmlTokens {
     }
   }
 
-  #fail(what: string, at = this.#at): never {
-    throw new XmlError(`${what} at byte ${at - this.#from}`);
+  #fail(what: string, at = this.#at, code: XmlError["code"] = "decode.syntax"): never {
+    throw new XmlError(`${what} at byte ${at - this.#from}`, code);
   }
 
   #looksAt(mark: string): boolean {
@@ -255,7 +267,8 @@ export class XmlTokens {
 
   #open(): number {
     if (this.depth === 0 && this.#started) this.#fail("a second element; a record is one");
-    if (this.depth >= MAX_DEPTH) this.#fail(`elements nested deeper than ${MAX_DEPTH}`);
+    if (this.depth >= this.#maxDepth)
+      this.#fail(`elements nested deeper than ${this.#maxDepth}`, this.#at, "decode.depth");
     this.#started = true;
     this.#at++;
     const name = this.#name();

@@ -6,10 +6,11 @@
 import { describe, expect, test } from "bun:test";
 import { isUtf8 } from "node:buffer";
 import fc from "fast-check";
-import type { DecodeFault } from "../../../../src/core/codecs/record-codec.ts";
+import { DecodeError, type DecodeFault } from "../../../../src/core/codecs/record-codec.ts";
 import { compileXml, XmlRecords } from "../../../../src/core/codecs/xml/compile.ts";
 import type { XmlRules } from "../../../../src/core/codecs/xml/record-cells.ts";
 import { builderOf } from "../../../../src/core/types/column-builder.ts";
+import type { Value } from "../../../../src/core/types/value.ts";
 import { cellOf, schema } from "../table.ts";
 
 const utf8 = new TextEncoder();
@@ -30,6 +31,7 @@ function read(
     prefixes: new Map(),
     reserved: "_twg_",
     maxBytes: 1 << 20,
+    maxDepth: 1000,
     isUtf8,
   } as const;
   const decoder = new XmlRecords(fields, { ...options, ...rules });
@@ -201,7 +203,14 @@ test("encodings by mark and by declaration", () => {
 
 test("a Value is the same record, and what it leaves out is not null", () => {
   const { fields } = schema("a string;b list<int32>;c int32");
-  const options = { unknown: "reject", prefixes: new Map(), reserved: null, maxBytes: 100, isUtf8 } as const;
+  const options = {
+    unknown: "reject",
+    prefixes: new Map(),
+    reserved: null,
+    maxBytes: 100,
+    maxDepth: 1000,
+    isUtf8,
+  } as const;
   const decoder = new XmlRecords(fields, options);
   const bytes = utf8.encode("<r><b>1</b><c/></r>");
   expect(decoder.value(bytes, 0, bytes.length)).toEqual({
@@ -214,8 +223,86 @@ test("a Value is the same record, and what it leaves out is not null", () => {
   expect(() => decoder.value(bytes, 1, bytes.length)).toThrow("text outside of the element");
 });
 
+test("both ways read the same of drawn documents, good and bad", () => {
+  const { fields } = schema(ITEMS);
+  const options = {
+    unknown: "reject",
+    prefixes: new Map(),
+    reserved: null,
+    maxBytes: 1000,
+    maxDepth: 9,
+    isUtf8,
+  } as const;
+  const piece = fc.oneof(
+    fc.constantFrom(
+      "<name/>",
+      "<at>2026-01-01T00:00:00Z</at>",
+      "<at>no</at>",
+      "<to><city>x</city></to>",
+      "<to/>",
+      "<x/>",
+      "&#9;",
+      "]]>",
+    ),
+    fc
+      .tuple(fc.integer(), written)
+      .map(([q, w]) => `<item sku="s"><qty>${q}</qty></item><note>${w.xml}</note>`),
+  );
+  const drawn = fc.array(
+    fc.tuple(fc.array(piece, { maxLength: 3 }), fc.constantFrom("", ' id="5"', ' id="x"')),
+    { maxLength: 6 },
+  );
+  fc.assert(
+    fc.property(drawn, (all) => {
+      const documents = all.map(([parts, attributes]) => `<r${attributes}>${parts.join("")}</r>`);
+      const { rows, faults } = read(ITEMS, documents);
+      const decoder = new XmlRecords(fields, options);
+      const bad = new Map(faults.map((f) => [f.row, `${f.code} ${f.path} ${f.reason}`]));
+      let row = 0;
+      for (const [i, text] of documents.entries()) {
+        const bytes = utf8.encode(text);
+        const one = () => decoder.value(bytes, 0, bytes.length);
+        if (bad.has(i)) {
+          const thrown = caught(one);
+          expect(`${thrown.code} ${thrown.path} ${thrown.message}`).toBe(bad.get(i)!);
+          continue;
+        }
+        const value = one();
+        if (value.kind !== "record") throw new Error(value.kind);
+        const named = new Map(value.fields.map((f) => [f.name, f.value]));
+        // What the record left out is no field, and null as a cell.
+        expect(fields.map((f) => plain(named.get(f.name)))).toEqual(rows[row++]!.map((c) => c ?? null));
+      }
+      expect(row).toBe(rows.length);
+    }),
+    { numRuns: 60 },
+  );
+});
+
+function caught(run: () => unknown): DecodeError {
+  try {
+    run();
+  } catch (e) {
+    if (e instanceof DecodeError) return e;
+    throw e;
+  }
+  throw new Error("it was read");
+}
+
+/** A Value as `cellOf` shows cells of these types. */
+function plain(value: Value | undefined, within: readonly string[] = []): unknown {
+  if (value === undefined || value.kind === "null") return null;
+  if (value.kind === "list") return value.items.map((v) => plain(v, ["@sku", "qty", "#text"]));
+  if (value.kind === "record") {
+    const names = within.length > 0 ? within : ["city", "zip"];
+    const all = new Map(value.fields.map((f) => [f.name, plain(f.value)]));
+    return Object.fromEntries(names.map((n) => [n, all.get(n) ?? null]));
+  }
+  return "value" in value ? value.value : value;
+}
+
 test("a table's schema compiles: sources name elements, namespaces are of its prefixes", () => {
-  const options = { unknown: "reject", reserved: "_twg_", maxBytes: 1000, isUtf8 } as const;
+  const options = { unknown: "reject", reserved: "_twg_", maxBytes: 1000, maxDepth: 1000, isUtf8 } as const;
   const compiled = (document: object) => compileXml({ text: JSON.stringify(document) }, options);
   const decoder = compiled({
     namespaces: { o: "urn:o" },
@@ -278,7 +365,7 @@ describe("refused", () => {
         one("a string;b string", document).replace("decode.syntax a:", "decode.syntax :"),
       ]).toEqual([document, `decode.syntax : ${why}`]);
     expect(one("a string", `${"<r>".repeat(1001)}`, { unknown: "ignore" })).toStartWith(
-      "decode.syntax : elements nested deeper",
+      "decode.depth : elements nested deeper than 1000 at byte 3000",
     );
   });
 
