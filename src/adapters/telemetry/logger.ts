@@ -1,8 +1,11 @@
 /**
  * Events as log lines on stderr: JSON, one object a line, or text for people. A warning that repeats within half a
- * minute is counted instead of written; the count comes with the next one, or by itself when the time is over.
+ * minute is counted instead of written; the count comes with the next one, or by itself when the time is over. What a
+ * warning itself counts is summed meanwhile, so the numbers of all lines are the whole.
  * Errors are never left out.
  */
+
+import { summed } from "../../core/observe/event-sums.ts";
 import { atLeast, ENDS, eventRow, eventText, type Level, type TwgEvent } from "../../core/observe/events.ts";
 import type { Clock } from "../../core/time/clock.ts";
 
@@ -52,8 +55,8 @@ export class Logger {
     const key = sameness(event);
     const repeat = this.#repeats.get(key);
     if (repeat !== undefined) {
+      repeat.last = repeat.count === 0 ? event : summed(repeat.last, event);
       repeat.count++;
-      repeat.last = event;
       this.#o.suppressed?.();
       return;
     }
@@ -136,6 +139,7 @@ const PLACES: ReadonlySet<string> = new Set([
   "partition",
   "lane",
   "sink",
+  "code",
   "scope",
   "reason",
   "address",

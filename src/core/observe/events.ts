@@ -157,6 +157,8 @@ type SinkEvent =
       readonly sink: string;
       readonly from: bigint;
       readonly next: bigint;
+      /** Of several gaps told as one: those that are missing between `from` and `next`. */
+      readonly positions?: bigint;
     } & StreamPlace)
   /** Of one batch; their bytes are in the raw sink, and with the reason in a sink of rejects. */
   | { readonly e: "records.undecodable"; readonly code: string; readonly records: number }
@@ -316,8 +318,10 @@ export const EVENTS: { readonly [K in EventName]: EventRow<K> } = {
   "sink.attached": { level: "info", text: (e) => `${e.sink}: lane ${e.lane} writes to it again` },
   "sink.gap": {
     level: "warn",
-    text: (e) =>
-      `${e.sink}: ${at(e)} from ${e.from} up to ${e.next} is missing in it and safe in the primary sink`,
+    text: (e) => {
+      const some = e.positions === undefined ? "is" : `has ${e.positions} positions that are`;
+      return `${e.sink}: ${at(e)} from ${e.from} up to ${e.next} ${some} missing in it and safe in the primary sink`;
+    },
   },
   "records.undecodable": {
     level: "warn",

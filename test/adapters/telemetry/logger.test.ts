@@ -136,6 +136,41 @@ test("another place, code or kind is another warning; errors are never left out"
   expect(lines).toHaveLength(7);
 });
 
+test("refused records and gaps that are left out are summed, by code and by place", () => {
+  const { log, lines, clock } = logger({ format: "json" });
+  const refused = (code: string, records: number) => log.log({ e: "records.undecodable", code, records });
+  const gap = (from: bigint, next: bigint) =>
+    log.log({ e: "sink.gap", sink: "typed", topic: "orders", partition: 3, from, next });
+  for (const n of [5, 7, 11]) {
+    refused("decode.range", n);
+    refused("decode.type", 100 * n);
+  }
+  gap(0n, 10n);
+  gap(40n, 50n);
+  gap(20n, 25n);
+  clock.advance(REPEAT_WINDOW_MS);
+  log.tick();
+  const told = lines.map((l) => JSON.parse(l));
+  expect(told.map(({ fields: f, repeated }) => [f.code ?? f.sink, f.records, repeated])).toEqual([
+    ["decode.range", 5, undefined],
+    ["decode.type", 500, undefined],
+    ["typed", undefined, undefined],
+    ["decode.range", 18, 2],
+    ["decode.type", 1800, 2],
+    ["typed", undefined, 2],
+  ]);
+  expect(told[5].fields).toMatchObject({ from: "20", next: "50", positions: "15" });
+  expect(told[5].message).toBe(
+    "typed: orders/3 from 20 up to 50 has 15 positions that are missing in it and safe in the primary sink",
+  );
+  // Told once, they are not told again.
+  refused("decode.range", 1);
+  refused("decode.range", 2);
+  refused("decode.range", 3);
+  log.close();
+  expect(JSON.parse(lines[6] as string).fields.records).toBe(6);
+});
+
 test("at the end no count is lost", () => {
   const { log, lines } = logger();
   for (let i = 0; i < 3; i++) log.log(trouble("kafka:9093"));
