@@ -1,5 +1,5 @@
 /**
- * Reads what `inspect parquet` shows, with a reader that is not the writer: hyparquet, over bounded file slices.
+ * Reads what `inspect` shows of Parquet files, with a reader that is not the writer: hyparquet, over bounded file slices.
  */
 import { open, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -66,12 +66,8 @@ export function checkSlice(start: number, end: number, size: number): void {
   if (start < 0 || end < start || end > size) throw new RangeError(`bytes ${start} to ${end} of ${size}`);
 }
 
-async function factsOf(path: string, file: AsyncBuffer, sampleRows: number): Promise<ParquetFacts> {
-  try {
-    await checkFrame(file);
-    const metadata = await parquetMetadataAsync(file, { geoparquet: false });
-    const columns = columnsOf(metadata);
-    checkGroups(metadata, columns);
+function factsOf(path: string, file: AsyncBuffer, sampleRows: number): Promise<ParquetFacts> {
+  return checked(path, file, async (metadata, { top }) => {
     const rowEnd = Math.min(sampleRows, Number(metadata.num_rows));
     return {
       file: path,
@@ -79,10 +75,54 @@ async function factsOf(path: string, file: AsyncBuffer, sampleRows: number): Pro
       rows: metadata.num_rows,
       rowGroups: metadata.row_groups.length,
       createdBy: metadata.created_by ?? "",
-      columns: columns.top,
+      columns: top,
       metadata: Object.fromEntries((metadata.key_value_metadata ?? []).map((kv) => [kv.key, kv.value ?? ""])),
-      sample: rowEnd === 0 ? [] : await sampleOf(file, metadata, rowEnd),
+      sample: rowEnd === 0 ? [] : await rowsOf(file, metadata, { rowStart: 0, rowEnd }),
     };
+  });
+}
+
+/** Rows of a file, a row group or a part of one at a time. */
+export interface ParquetRows {
+  readonly columns: readonly string[];
+  /** Rows of each row group. */
+  readonly groups: readonly number[];
+  /** Rows from `first` up to `end`, with these columns. */
+  read(columns: readonly string[], first: number, end: number): Promise<readonly ParquetRow[]>;
+}
+
+export type ParquetRow = Readonly<Record<string, unknown>>;
+
+export async function withParquetRows<T>(
+  { name, open }: ParquetSource,
+  use: (rows: ParquetRows) => Promise<T>,
+): Promise<T> {
+  const { buffer, close } = await open();
+  try {
+    return await checked(name, buffer, (metadata, { top }) =>
+      use({
+        columns: top,
+        groups: metadata.row_groups.map((g) => Number(g.num_rows)),
+        read: (columns, rowStart, rowEnd) =>
+          rowsOf(buffer, metadata, { columns: [...columns], rowStart, rowEnd }),
+      }),
+    );
+  } finally {
+    await close();
+  }
+}
+
+async function checked<T>(
+  path: string,
+  file: AsyncBuffer,
+  use: (metadata: FileMetaData, columns: Columns) => Promise<T>,
+): Promise<T> {
+  try {
+    await checkFrame(file);
+    const metadata = await parquetMetadataAsync(file, { geoparquet: false });
+    const columns = columnsOf(metadata);
+    checkGroups(metadata, columns);
+    return await use(metadata, columns);
   } catch (e) {
     if (e instanceof Failure) throw e;
     const why = e instanceof Error ? e.message : String(e);
@@ -147,12 +187,13 @@ function checkGroups(metadata: FileMetaData, { top, leaves }: Columns): void {
     throw new RangeError(`${rows} rows in row groups, ${metadata.num_rows} in the footer`);
 }
 
-async function sampleOf(file: AsyncBuffer, metadata: FileMetaData, rowEnd: number) {
+function rowsOf(
+  file: AsyncBuffer,
+  metadata: FileMetaData,
+  which: { readonly columns?: string[]; readonly rowStart: number; readonly rowEnd: number },
+): Promise<ParquetRow[]> {
   return parquetReadObjects({
-    file,
-    metadata,
-    rowStart: 0,
-    rowEnd,
+    ...{ file, metadata, ...which },
     utf8: false,
     useOffsetIndex: true,
     compressors: { ZSTD: inflateZstd },

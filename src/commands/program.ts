@@ -8,6 +8,7 @@ import type { Cli, StreamOptions } from "./cli.ts";
 import type { DoctorOptions } from "./doctor.ts";
 import type { HealthOptions } from "./health.ts";
 import type { InspectKafkaOptions } from "./inspect-kafka.ts";
+import type { InspectRejectsOptions } from "./inspect-rejects.ts";
 import { reportFailure } from "./report.ts";
 import { VERSION } from "./version.ts";
 
@@ -81,6 +82,7 @@ Examples:
   twg doctor -c orders.toml               try connections, rights, limits before it runs
   twg stream -c orders.toml               run the pipeline until it is stopped
   twg inspect coverage -c orders.toml     what has landed, per partition
+  twg inspect rejects -c orders.toml      what could not be decoded, and why
   twg inspect kafka -c orders.toml        topics, leaders and lag, from the brokers
 
 Exit codes: 0 done, 1 runtime failure, 2 configuration or command line, 3 environment.`;
@@ -319,7 +321,11 @@ function addInspect(program: Command, cli: Cli, finish: Finish): void {
     .argument("<path...>", "files, or folders that are searched for *.parquet; s3:// goes, too")
     .addOption(new Option("-c, --config <file>", "pipeline whose [sink.s3] says how to reach a bucket"))
     .addOption(jsonOption())
-    .addOption(new Option("--rows <n>", "sample rows to print of each file").default(0).argParser(rowCount))
+    .addOption(
+      new Option("--rows <n>", "sample rows to print of each file")
+        .default(0)
+        .argParser(rowCountOf("--rows")),
+    )
     .addHelpText(
       "after",
       examples("twg inspect parquet ./quickstart-data", "twg inspect parquet part-1.parquet --rows 5 --json"),
@@ -327,7 +333,39 @@ function addInspect(program: Command, cli: Cli, finish: Finish): void {
     .action(async (paths: string[], options: { config?: string; json: boolean; rows: number }) => {
       finish(await (await import("./inspect-parquet.ts")).runInspectParquet({ ...options, paths }, cli));
     });
+  addInspectRejects(inspect, cli, finish);
   addInspectKafka(inspect, cli, finish);
+}
+
+function addInspectRejects(inspect: Command, cli: Cli, finish: Finish): void {
+  inspect
+    .command("rejects")
+    .description(
+      "Show records that could not be decoded, grouped by code, topic, schema and path, from the sinks that keep them.",
+    )
+    .addOption(configOption())
+    .addOption(new Option("--sink <name>", "this sink alone"))
+    .addOption(jsonOption())
+    .addOption(
+      new Option("--samples <n>", "records to show of each group")
+        .default(1)
+        .argParser(rowCountOf("--samples")),
+    )
+    .option(
+      "--show-values",
+      "print keys, values and messages that may quote them, not only their length",
+      false,
+    )
+    .addHelpText(
+      "after",
+      examples(
+        "twg inspect rejects -c orders.toml",
+        "twg inspect rejects -c orders.toml --samples 3 --show-values",
+      ),
+    )
+    .action(async (options: InspectRejectsOptions) => {
+      finish(await (await import("./inspect-rejects.ts")).runInspectRejects(options, cli));
+    });
 }
 
 function addInspectKafka(inspect: Command, cli: Cli, finish: Finish): void {
@@ -362,10 +400,12 @@ function addInspectKafka(inspect: Command, cli: Cli, finish: Finish): void {
 /** More than this is not a sample; an engine such as DuckDB reads the files directly. */
 const MAX_SAMPLE = 1000;
 
-function rowCount(text: string): number {
-  const n = /^\d{1,6}$/.test(text) ? Number(text) : Number.NaN;
-  if (n >= 0 && n <= MAX_SAMPLE) return n;
-  throw new InvalidArgumentError(`--rows takes a whole number of 0 to ${MAX_SAMPLE}.`);
+function rowCountOf(flag: string): (text: string) => number {
+  return (text) => {
+    const n = /^\d{1,6}$/.test(text) ? Number(text) : Number.NaN;
+    if (n >= 0 && n <= MAX_SAMPLE) return n;
+    throw new InvalidArgumentError(`${flag} takes a whole number of 0 to ${MAX_SAMPLE}.`);
+  };
 }
 
 function addCompletions(program: Command, cli: Cli, finish: Finish): void {

@@ -46,6 +46,12 @@ function pipeline({ served, topic, database, decode = "" }: Wanted): Pipeline {
   const sink = (name: string, more: string) => `[[sink]]\nname = "${name}"\n${more}\n`;
   const files = (name: string) =>
     `type = "parquet"\npath = "${join(folder, name)}"\nroll_interval_ms = "300ms"`;
+  const table = (name: string) => `type = "postgres"
+url = "postgres://${user}:${encodeURIComponent(password)}@${host}:${port}/${database}"
+sslmode = "disable"
+table = "public.${name}"
+create = true
+commit_interval_ms = "300ms"`;
   writeFileSync(
     config,
     `[pipeline]
@@ -64,18 +70,9 @@ schema_dir = "${schemas}"
 ${decode}
 ${sink("raw", `role = "primary_raw"\n${files("raw")}`)}
 ${sink("typed", `receives = "decoded"\n${files("typed")}`)}
-${sink(
-  "table",
-  `receives = "decoded"
-type = "postgres"
-url = "postgres://${user}:${encodeURIComponent(password)}@${host}:${port}/${database}"
-sslmode = "disable"
-table = "public.orders"
-create = true
-metadata = "all"
-commit_interval_ms = "300ms"`,
-)}
+${sink("table", `receives = "decoded"\nmetadata = "all"\n${table("orders")}`)}
 ${sink("refused", `receives = "rejected"\n${files("refused")}`)}
+${sink("refused_rows", `receives = "rejected"\n${table("refused")}`)}
 [observability]
 listen = "off"
 `,
@@ -105,6 +102,42 @@ async function freshTopic(served: Served): Promise<string> {
 const landed = (p: Pipeline) =>
   python_("avro_orders.py", ["check", join(p.folder, "typed"), join(p.folder, "refused")]);
 
+/** `inspect rejects` tells the same of the files and of the table, every record in its group, and no value. */
+async function grouped(p: Pipeline, topic: string, bad: number): Promise<void> {
+  const told = await command(["inspect", "rejects", "-c", p.config, "--json"]);
+  interface Group {
+    readonly records: number;
+    readonly samples: readonly { readonly value: object }[];
+  }
+  const { tables, failures } = JSON.parse(told.output) as {
+    tables: { records: number; groups: Group[] }[];
+    failures: unknown[];
+  };
+  expect([told.code, failures, tables.map((t) => t.records)]).toEqual([0, [], [bad, bad]]);
+  const byText = (groups: readonly Group[]) => groups.map((g) => JSON.stringify({ ...g, samples: g.samples.length })).sort();
+  expect(byText(tables[0]!.groups)).toEqual(byText(tables[1]!.groups));
+  const groups = tables[0]!.groups;
+  expect(groups.reduce((n, g) => n + g.records, 0)).toBe(bad);
+  const kinds = groups.map((g) => JSON.stringify(g, ["code", "topic", "schemaId", "path"])).sort();
+  const kind = (code: string, schemaId: string | null, path = "") =>
+    JSON.stringify({ code, topic, schemaId, path });
+  expect(kinds).toContain(kind("decode.framing", null));
+  expect(kinds).toContain(kind("decode.schema", "99"));
+  for (const code of ["decode.truncated", "decode.trailing"]) expect(kinds.join()).toContain(`"${code}"`);
+  for (const g of groups) expect(Object.keys(g.samples[0]!.value)).toEqual(["bytes"]);
+  const shown = await command([
+    "inspect",
+    "rejects",
+    "-c",
+    p.config,
+    "--sink",
+    "refused_rows",
+    "--show-values",
+  ]);
+  expect(shown.output).toContain("value of");
+  expect(shown.output).toContain(String.raw`\x00\x00\x00\x00c`);
+}
+
 const COUNTS = "select count(*), count(distinct id), sum(price), count(note), count(qty) from orders";
 
 describe.skipIf(MAIN === null || POSTGRES === null)("decoded tables", () => {
@@ -126,6 +159,7 @@ describe.skipIf(MAIN === null || POSTGRES === null)("decoded tables", () => {
         or qty is distinct from case when id % 2 = 1 and id % 4 <> 1 then id % 1000 end
         or _twg_source_key <> convert_to(id::text, 'UTF8') or _twg_record_id is null`;
       expect(await psql(database, wrong)).toBe("0");
+      await grouped(p, topic, made.bad);
 
       const more = { good: 0, bad: 0 };
       let first = RECORDS;
