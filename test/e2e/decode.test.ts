@@ -114,7 +114,8 @@ async function grouped(p: Pipeline, topic: string, bad: number): Promise<void> {
     failures: unknown[];
   };
   expect([told.code, failures, tables.map((t) => t.records)]).toEqual([0, [], [bad, bad]]);
-  const byText = (groups: readonly Group[]) => groups.map((g) => JSON.stringify({ ...g, samples: g.samples.length })).sort();
+  const byText = (groups: readonly Group[]) =>
+    groups.map((g) => JSON.stringify({ ...g, samples: g.samples.length })).sort();
   expect(byText(tables[0]!.groups)).toEqual(byText(tables[1]!.groups));
   const groups = tables[0]!.groups;
   expect(groups.reduce((n, g) => n + g.records, 0)).toBe(bad);
