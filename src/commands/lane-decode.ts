@@ -1,6 +1,7 @@
 /** The decoding part of a lane: from records to the sinks of typed rows and of rejects. */
 import { DuckEngine } from "../adapters/duckdb/engine.ts";
 import { ParquetEncoder } from "../adapters/duckdb/parquet-encode.ts";
+import type { LaneTransactions } from "../adapters/kafka/sink/lane-transactions.ts";
 import { createNet } from "../adapters/net/net.ts";
 import { ParquetTableWriter } from "../adapters/parquet/table-writer.ts";
 import type { TargetColumn } from "../adapters/postgres/copy/table-rows.ts";
@@ -19,6 +20,7 @@ import { DecodeStage } from "../core/pipeline/decode-stage.ts";
 import { type DerivedBatch, rejectFields } from "../core/pipeline/derived.ts";
 import { type RawMetadata, rawOriginFields } from "../core/pipeline/raw-origins.ts";
 import { TableBranchWriter } from "../core/pipeline/table-branch.ts";
+import type { BranchWriter } from "../core/ports/branch-parts.ts";
 import type { FromLane } from "../core/ports/lane.ts";
 import type { RefusedCell, TableSink } from "../core/ports/table-sink.ts";
 import type { SchemaRef, SchemaText } from "../core/schema/resolver.ts";
@@ -28,6 +30,7 @@ import { valueJson } from "../core/types/value-json.ts";
 import { crashHook } from "./crash-hook.ts";
 import type { LaneBranch, LaneDecode, LaneSink } from "./lane-config.ts";
 import { openLaneStore } from "./lane-store.ts";
+import { derivedKafkaWriter, laneTransactions } from "./lane-writers.ts";
 import { decoderOptions, payloadDecoder } from "./payload-decoder.ts";
 
 /** Of the engine that encodes row groups. */
@@ -125,6 +128,7 @@ class DerivedSink {
   #fields: readonly ColumnField[];
   #targets: readonly TargetColumn[] | null = null;
   #engine: DuckEngine | null = null;
+  readonly #transactions: LaneTransactions | null;
   #made = 0;
   #sets = 0;
   #attempt = 0;
@@ -135,6 +139,7 @@ class DerivedSink {
     this.#c = context;
     this.#lane = options.sink;
     this.sink = sink;
+    this.#transactions = laneTransactions(options.sink, context.instance, context.codecs);
     this.#fields = options.receives === "rejected" ? rejectFields(decode.prefix) : [];
     const { lane, instance, primaryOpen, post } = context;
     const { name, eager, holdBytes } = options;
@@ -151,6 +156,7 @@ class DerivedSink {
 
   renew(sink: LaneSink): void {
     this.#lane = sink;
+    if (sink.kind === "kafka") this.#transactions?.renew(sink.writer.settings);
     this.branch.reshape();
   }
 
@@ -160,7 +166,7 @@ class DerivedSink {
       const metadata = new Set(rawOriginFields("all", this.#decode.prefix).map((f) => f.name));
       const wanted = new Set(rawOriginFields(this.#o.metadata, this.#decode.prefix).map((f) => f.name));
       this.#fields = all.filter((f) => !metadata.has(f.name) || wanted.has(f.name));
-    } else if (this.#targets !== null) return;
+    } else if (this.#targets !== null || this.#transactions !== null) return;
     this.branch.reshape();
     if (this.#lane.kind === "postgres") await this.#prepare(++this.#attempt);
   }
@@ -193,7 +199,10 @@ class DerivedSink {
     };
   }
 
-  #writer(): TableBranchWriter {
+  #writer(): BranchWriter<DerivedBatch> {
+    const lane = this.#lane;
+    if (lane.kind === "kafka" && this.#transactions !== null)
+      return derivedKafkaWriter(lane, this.#c.instance, this.#c.codecs, this.#transactions);
     const fields = this.#fields;
     const { receives, holdBytes } = this.#o;
     const groupBytes = this.#lane.kind === "parquet" ? Math.floor(holdBytes / HOLD_SHARE) : 0;

@@ -1,6 +1,7 @@
 /** The writers of a lane's sinks, from what the lane was told of them. */
 
 import { LaneTransactions } from "../adapters/kafka/sink/lane-transactions.ts";
+import { KafkaRejectWriter } from "../adapters/kafka/sink/reject-writer.ts";
 import { KafkaWriter } from "../adapters/kafka/sink/writer.ts";
 import { createNet } from "../adapters/net/net.ts";
 import { ParquetWriter } from "../adapters/parquet/writer.ts";
@@ -9,9 +10,11 @@ import { systemChance } from "../adapters/system/chance.ts";
 import { systemClock } from "../adapters/system/clock.ts";
 import { systemSaslCrypto } from "../adapters/system/sasl-crypto.ts";
 import type { Codecs } from "../core/compression/codec.ts";
+import type { DerivedBatch } from "../core/pipeline/derived.ts";
+import type { BranchWriter } from "../core/ports/branch-parts.ts";
 import type { RawWriter } from "../core/ports/lane-parts.ts";
 import { crashHook } from "./crash-hook.ts";
-import type { LaneSink } from "./lane-config.ts";
+import type { KafkaLaneSink, LaneSink } from "./lane-config.ts";
 import { openLaneStore } from "./lane-store.ts";
 
 export interface OpenedWriter {
@@ -34,6 +37,18 @@ function kafkaParts(life: string, codecs: Codecs) {
     codecs,
     writer: life,
   };
+}
+
+/** Of what was made of records; `transactions`: of `laneTransactions`. */
+export function derivedKafkaWriter(
+  { writer, crashAt }: KafkaLaneSink,
+  life: string,
+  codecs: Codecs,
+  transactions: LaneTransactions,
+): BranchWriter<DerivedBatch> {
+  const hook = crashHook(crashAt);
+  const parts = { ...kafkaParts(life, codecs), ...(hook === null ? {} : { hook }) };
+  return new KafkaRejectWriter(writer, parts, transactions);
 }
 
 /** `transactions`: of `laneTransactions`; null: it has some of its own. */

@@ -246,7 +246,7 @@ function besideParts(config: ResolvedConfig, context: Omit<SinkContext, "hook" |
       committer: parts.committer,
       // The table of decoded rows is known with its first schema: lanes make it fit.
       prepare: () =>
-        sink.receives === "raw" || sink.type === "parquet" ? parts.prepare() : Promise.resolve(),
+        sink.receives === "raw" || sink.type !== "postgres" ? parts.prepare() : Promise.resolve(),
       sweep: () => parts.sweep(),
       outages,
     };

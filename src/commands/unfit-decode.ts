@@ -41,9 +41,14 @@ function unfitPlace(sink: Sink, at: number, prefix: unknown, say: Say): Problem[
   const later = (key: string, seen: unknown, allowed: string, hint: string) =>
     say("config.not_in_this_version", ["sink", at, key], quoted(String(seen)), allowed, hint);
   const problems: Problem[] = [];
-  if (sink.type === "kafka")
+  if (sink.type === "kafka" && sink.receives === "decoded")
     problems.push(
-      later("receives", sink.receives, quoted("raw"), "topics get records as they are in this version"),
+      later(
+        "receives",
+        sink.receives,
+        '"raw" or "rejected"',
+        "topics get records as they are in this version",
+      ),
     );
   if (sink.type === "parquet" && String(sink.path).includes("{"))
     problems.push(later("path", sink.path, "a path without braces", "a table is one folder"));

@@ -5,9 +5,9 @@
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { KafkaClient } from "../../src/adapters/kafka/client.ts";
-import type { HeaderChoice } from "../../src/adapters/kafka/sink/columns.ts";
 import { KafkaCoverage } from "../../src/adapters/kafka/sink/coverage.ts";
 import { LaneTransactions } from "../../src/adapters/kafka/sink/lane-transactions.ts";
+import type { HeaderChoice } from "../../src/adapters/kafka/sink/metadata-headers.ts";
 import { readCoverageTopic } from "../../src/adapters/kafka/sink/reader.ts";
 import type { TransactionPoint, TransactionSetParts } from "../../src/adapters/kafka/sink/set.ts";
 import type { KafkaSinkSettings } from "../../src/adapters/kafka/sink/settings.ts";

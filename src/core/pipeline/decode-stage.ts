@@ -264,9 +264,10 @@ export class DecodeStage {
   ): DerivedBatch {
     const { pipeline, prefix } = this.#o;
     const now = this.#p.clock.now();
-    const { span, rows, ingestTs } = batch;
+    const { span, rows, ingestTs, offsets } = batch;
     const rejects = rejectsOf(batch, refused, { prefix, pipeline, now });
-    return { span, rows, ingestTs, table: this.#table(batch, groups, now), rejects };
+    const table = this.#table(batch, groups, now);
+    return { span, rows, ingestTs, offsets, source: batch, table, rejects, refused };
   }
 
   #table(batch: RawBatch, groups: readonly DecodedGroup[], now: number): TableBatch | null {

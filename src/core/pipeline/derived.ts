@@ -6,9 +6,13 @@ import type { ColumnField, TableBatch } from "../types/table-batch.ts";
 import { rawOriginFields, rawOrigins } from "./raw-origins.ts";
 
 export interface DerivedBatch extends BranchBatch {
+  /** Of the records, whose arrays are lent until the next batch is made. */
+  readonly source: RawBatch;
   /** All of the table's columns as they are now. Valid until the next batch is made. */
   readonly table: TableBatch | null;
   readonly rejects: TableBatch | null;
+  /** What `rejects` has rows of, ascending. */
+  readonly refused: readonly RefusedRecord[];
 }
 
 /** Why a record is not in the table. */

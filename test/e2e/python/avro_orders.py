@@ -2,6 +2,7 @@
 
   avro_orders.py produce BOOTSTRAP TOPIC {"first": 0, "records": 1000, "partitions": 3}
   avro_orders.py check TYPED_FOLDER REJECTS_FOLDER
+  avro_orders.py dead BOOTSTRAP SOURCE_TOPIC DEAD_LETTER_TOPIC
 
 Order n is written by schema 1, or, where n is odd, by schema 2, which has one more field. Every 50th is spoiled in one
 of four ways, every 77th has no value. All fields follow from n, so that a row shows whether it is right.
@@ -11,6 +12,7 @@ import glob
 import json
 import struct
 import sys
+import time
 
 
 def long_(n):
@@ -82,6 +84,9 @@ def rows_of(folder):
     return pa.concat_tables(tables, promote_options="default").to_pylist() if tables else []
 
 
+CODES = {"truncated": "decode.truncated", "trailing": "decode.trailing", "framing": "decode.framing", "schema": "decode.schema"}
+
+
 def check(typed, rejects):
     wrong = []
     ids = []
@@ -95,19 +100,69 @@ def check(typed, rejects):
         seen = (r["name"], r["price"], r["note"], r.get("qty"), r["_twg_schema_id"])
         if kind(n) != "good" or seen != (name(n), n / 4, note(n), qty, str(schema)):
             wrong.append(f"{n}: {seen}")
-    codes = {"truncated": "decode.truncated", "trailing": "decode.trailing", "framing": "decode.framing", "schema": "decode.schema"}
     refused = []
     for r in rows_of(rejects):
         n = int(r["_twg_source_key"])
         refused.append(n)
         places.add((r["_twg_source_partition"], r["_twg_source_offset"]))
-        if r["code"] != codes.get(kind(n)) or r["_twg_source_value"] != value(n) or r["_twg_source_topic"] is None:
+        if r["code"] != CODES.get(kind(n)) or r["_twg_source_value"] != value(n) or r["_twg_source_topic"] is None:
             wrong.append(f"reject {n}: {r['code']} {r['message']}")
     doubled = len(ids) - len(set(ids)) + len(refused) - len(set(refused))
     print(json.dumps({"rows": len(ids), "rejects": len(refused), "places": len(places), "doubled": doubled, "wrong": wrong[:5]}))
 
 
+def records(bootstrap, topic):
+    """Committed ones, as librdkafka reads them."""
+    from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+    reader = Consumer({
+        "bootstrap.servers": bootstrap, "group.id": "orders", "enable.auto.commit": False, "enable.partition.eof": True,
+        "isolation.level": "read_committed", "auto.offset.reset": "earliest", "check.crcs": True,
+    })
+    found = list(reader.list_topics(topic, timeout=20).topics[topic].partitions)
+    reader.assign([TopicPartition(topic, p, 0) for p in found])
+    ended, end = set(), time.monotonic() + 120
+    while len(ended) < len(found):
+        if time.monotonic() > end:
+            sys.exit(f"librdkafka did not reach the end of {topic}")
+        for m in reader.consume(10_000, 0.5):
+            if m.error() is None:
+                yield m
+            elif m.error().code() == KafkaError._PARTITION_EOF:
+                ended.add(m.partition())
+            else:
+                sys.exit(f"librdkafka: {m.error()}")
+    reader.close()
+
+
+def dead(bootstrap, source, topic):
+    """What each dead letter says of itself against the record that it says it was."""
+    wrong = []
+    seen = []
+    there = {(m.partition(), m.offset()): m for m in records(bootstrap, source)}
+    bad = {place for place, m in there.items() if kind(int(m.key())) not in ("good", "tombstone")}
+    for m in records(bootstrap, topic):
+        h = {k: v.decode() for k, v in m.headers()}
+        place = (int(h["_twg_source_partition"]), int(h["_twg_source_offset"]))
+        seen.append(place)
+        was = there[place]
+        n = int(was.key())
+        told = (h["_twg_source_topic"], h["_twg_reject_stage"], h["_twg_reject_code"], int(h["_twg_source_timestamp"]))
+        same = (m.key(), m.value()) == (was.key(), value(n))
+        if not same or told != (source, "decode", CODES.get(kind(n)), was.timestamp()[1]) or not h["_twg_reject_message"]:
+            wrong.append(f"{n}: {h}")
+        if m.timestamp()[1] < was.timestamp()[1]:
+            wrong.append(f"{n} is older than its record")
+    lost = bad - set(seen)
+    print(json.dumps({
+        "letters": len(seen), "doubled": len(seen) - len(set(seen)), "foreign": len(set(seen) - bad),
+        "lost": len(lost), "wrong": wrong[:5],
+    }))
+
+
 if sys.argv[1] == "produce":
     produce(sys.argv[2], sys.argv[3], json.loads(sys.argv[4]))
+elif sys.argv[1] == "dead":
+    dead(*sys.argv[2:5])
 else:
     check(sys.argv[2], sys.argv[3])

@@ -5,30 +5,13 @@
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type HeaderChoice, ownedColumns } from "../../../../src/adapters/kafka/sink/columns.ts";
-import type { RecordColumns } from "../../../../src/adapters/kafka/wire/records/record-writer.ts";
-import type { BytesColumn } from "../../../../src/core/records/raw-batch.ts";
+import { ownedColumns } from "../../../../src/adapters/kafka/sink/columns.ts";
+import type { HeaderChoice } from "../../../../src/adapters/kafka/sink/metadata-headers.ts";
 import type { StreamId } from "../../../../src/core/records/stream.ts";
 import { batchOf, bytes, row, STREAM } from "../../../core/formats/parquet/rows.ts";
+import { plainRecords } from "./plain-records.ts";
 
 const choice = (c: HeaderChoice["choice"]): HeaderChoice => ({ choice: c, prefix: "_twg_", pipeline: "p1" });
-
-function cell(column: BytesColumn, i: number): string | null {
-  if (column.nullCount > 0 && ((column.validity[i >>> 3]! >>> (i & 7)) & 1) === 0) return null;
-  return Buffer.from(column.data.subarray(column.offsets[i]!, column.offsets[i + 1]!)).toString();
-}
-
-function rowsOf({ rows, key, value, headers, timestamps }: RecordColumns) {
-  return Array.from({ length: rows }, (_, i) => {
-    const [from, to] = headers === null ? [0, 0] : [headers.offsets[i]!, headers.offsets[i + 1]!];
-    const list = Array.from({ length: to - from }, (_, k) => [
-      cell(headers!.keys, from + k),
-      cell(headers!.values, from + k),
-    ]);
-    const ms = new BigInt64Array(timestamps!.buffer)[i];
-    return { key: cell(key!, i), value: cell(value!, i), headers: list, ms };
-  });
-}
 
 const ROWS = [
   row(7, { key: null, value: bytes("") }),
@@ -58,7 +41,7 @@ test("without metadata a record is what it was, whatever becomes of the batch's 
   }
   batch.timestamps.fill(0);
   batch.headers.offsets.fill(0);
-  expect(rowsOf(columns)).toEqual([
+  expect(plainRecords(columns)).toEqual([
     { key: null, value: "", headers: [], ms: 1_700_000_000_000n },
     {
       key: "k",
@@ -83,7 +66,7 @@ test("the locator stands behind a record's own headers", () => {
     ["_twg_source_partition", "3"],
     ["_twg_source_offset", offset],
   ];
-  expect(rowsOf(columns).map((r) => r.headers)).toEqual([
+  expect(plainRecords(columns).map((r) => r.headers)).toEqual([
     place("7"),
     [["h", "1"], ["h", null], ["", ""], ...place("9")],
     place("4503599627370495"),
@@ -111,7 +94,9 @@ test("with all of it what a batch does not have is left out, and the id is that 
     row(BigInt(known.offset) + 1n, { timestampType: 0 }),
   ];
   const { columns } = ownedColumns(batchOf(rows, stream), choice("all"));
-  const [first, second] = rowsOf(columns).map((r) => Object.fromEntries(r.headers) as Record<string, string>);
+  const [first, second] = plainRecords(columns).map(
+    (r) => Object.fromEntries(r.headers) as Record<string, string>,
+  );
   expect(first).toEqual({
     _twg_source_cluster: cluster,
     _twg_source_topic: topic,

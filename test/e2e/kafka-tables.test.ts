@@ -1,0 +1,131 @@
+/**
+ * Goal: what cannot be decoded lands in a topic of its own, once, with its bytes and its reason; a kill in the middle
+ * doubles nothing, and what is missing is within the gaps that are shown. Method: orders that were encoded by hand in
+ * Python; librdkafka reads source and dead letters and compares them.
+ */
+import { describe, expect, test } from "bun:test";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { demandBrokers } from "./demand-brokers.ts";
+import { createTopic, fresh, MAIN, python_, type Served } from "./real-kafka.ts";
+import { catchUp, command, type Pipeline, stream, workFolder } from "./twg.ts";
+
+const RECORDS = Number(process.env.TWG_E2E_RECORDS ?? "2000");
+const PARTITIONS = 3;
+const LIMIT = 120_000 + RECORDS;
+
+demandBrokers("decoded records into Kafka");
+
+const FIELDS = [
+  { name: "id", type: "long" },
+  { name: "name", type: "string" },
+  { name: "price", type: "double" },
+  { name: "note", type: ["null", "string"], default: null },
+];
+const schema = (...more: unknown[]) =>
+  JSON.stringify({ type: "record", name: "Order", fields: [...FIELDS, ...more] });
+
+function pipeline(served: Served, topic: string): Pipeline {
+  const folder = workFolder();
+  const schemas = join(folder, "schemas");
+  mkdirSync(schemas, { recursive: true });
+  writeFileSync(join(schemas, "1.avsc"), schema());
+  writeFileSync(join(schemas, "2.avsc"), schema({ name: "qty", type: ["null", "int"], default: null }));
+  const config = join(folder, "twg.toml");
+  writeFileSync(
+    config,
+    `[pipeline]
+name = "${topic}"
+lanes = 2
+state_dir = "${join(folder, "state")}"
+[source]
+type = "kafka"
+bootstrap = ${JSON.stringify(served.plain)}
+topics = ["${topic}"]
+group = "g-${topic}"
+[decode]
+format = "avro"
+framing = "confluent"
+schema_dir = "${schemas}"
+[[sink]]
+name = "raw"
+type = "parquet"
+role = "primary_raw"
+path = "${join(folder, "raw")}"
+roll_interval_ms = "300ms"
+[[sink]]
+name = "dead"
+type = "kafka"
+receives = "rejected"
+bootstrap = ${JSON.stringify(served.plain)}
+topic = "dead.{topic}"
+create = true
+commit_interval_ms = "300ms"
+[observability]
+listen = "off"
+`,
+  );
+  return { folder, lake: join(folder, "raw"), config };
+}
+
+interface Made {
+  readonly good: number;
+  readonly bad: number;
+}
+
+const produce = (served: Served, topic: string, first: number, records: number) =>
+  python_<Made>("avro_orders.py", [
+    "produce",
+    served.plain.join(","),
+    topic,
+    JSON.stringify({ first, records, partitions: PARTITIONS }),
+  ]);
+
+async function freshTopic(served: Served): Promise<string> {
+  const topic = fresh("orders");
+  const replicas = Math.min(3, served.plain.length);
+  const config = { "min.insync.replicas": String(Math.min(2, replicas)) };
+  await createTopic(served, topic, { partitions: PARTITIONS, config });
+  return topic;
+}
+
+/** Positions that a sink lacks and the primary one has. */
+async function lack(p: Pipeline, sink: string): Promise<number> {
+  const told = await command(["inspect", "coverage", "-c", p.config, "--json"]);
+  const { places } = JSON.parse(told.output) as {
+    places: { sink: string; gaps?: { ranges: { from: string; next: string }[] }[] }[];
+  };
+  return (places.find((x) => x.sink === sink)?.gaps ?? [])
+    .flatMap((g) => g.ranges)
+    .reduce((n, r) => n + Number(r.next) - Number(r.from), 0);
+}
+
+describe.skipIf(MAIN === null)("decoded records into Kafka", () => {
+  const served = MAIN as Served;
+
+  test(
+    "each record that is refused is a dead letter, once; killed in the middle nothing is doubled, and what is missing shows",
+    async () => {
+      const topic = await freshTopic(served);
+      const p = pipeline(served, topic);
+      const made = await produce(served, topic, 0, RECORDS);
+      const letters = () =>
+        python_<{ lost: number }>("avro_orders.py", ["dead", served.plain.join(","), topic, `dead.${topic}`]);
+      const clean = { doubled: 0, foreign: 0, wrong: [] };
+      await catchUp(p);
+      expect(await letters()).toMatchObject({ ...clean, letters: made.bad, lost: 0 });
+      let first = RECORDS;
+      for (const point of ["dead/rows_copied:1", "dead/before_commit:1", "dead/commit_answered:1"]) {
+        await produce(served, topic, first, 300);
+        first += 300;
+        const killed = await stream(p, { environment: { TWG_CRASH_AT: point }, untilCaughtUp: true }).ended();
+        expect([point, killed.signal]).toEqual([point, "SIGKILL"]);
+      }
+      await catchUp(p);
+      const after = await letters();
+      expect(after).toMatchObject(clean);
+      expect(after.lost).toBeLessThanOrEqual(await lack(p, "dead"));
+    },
+    LIMIT,
+  );
+});
