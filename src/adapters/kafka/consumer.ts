@@ -4,23 +4,25 @@
  *   const consumer = new KafkaConsumer(consumerSettings({ bootstrap: ["kafka:9092"], topics: ["orders"], group: "g" }), parts);
  *   for await (const batch of consumer.batches(signal)) { ... }
  *
- * Asking for the next batch says that the last one is done: with a group its position is committed then, and before a
- * partition goes to another member. What was not done when the loop ends is read again by whoever comes next.
+ * Asking for the next batch says that the last one is done: with a group its position is committed soon, and before a
+ * partition goes to another member or the loop ends. What was not done then is read again by whoever comes next.
  */
 import type { Codecs } from "../../core/compression/codec.ts";
 import type { Resolved } from "../../core/config/secret.ts";
 import { asFailure, Failure } from "../../core/failure/failure.ts";
-import type { FrameDecoder } from "../../core/ports/lane-parts.ts";
 import type { FoundStream, SourceHost, StreamStart } from "../../core/ports/source.ts";
-import type { Frame } from "../../core/records/frame.ts";
 import type { RawBatch } from "../../core/records/raw-batch.ts";
 import type { StreamId } from "../../core/records/stream.ts";
+import { type Clock, sleep } from "../../core/time/clock.ts";
 import type { ClientParts } from "./client.ts";
+import { ConsumerCommits } from "./consumer-commits.ts";
+import { ConsumerQueue, type Waiting } from "./consumer-queue.ts";
+import { type ConsumerBatch, type LentBatch, lend } from "./lent-batch.ts";
 import type { GroupProof } from "./producer/transactions.ts";
 import { kafkaSettings } from "./settings.ts";
 import { KafkaSource, type KafkaSourceSettings } from "./source.ts";
 import { kafkaSourceSpec } from "./spec.ts";
-import { createFrameDecoder } from "./wire/records/frame-decoder.ts";
+import { createFrameDecoder, type LendingDecoder } from "./wire/records/frame-decoder.ts";
 
 export interface ConsumerParts extends ClientParts {
   readonly codecs: Codecs;
@@ -29,6 +31,11 @@ export interface ConsumerParts extends ClientParts {
 export interface ConsumerOptions {
   /** Bytes that are fetched ahead. Default 32 MiB. */
   readonly aheadBytes?: number;
+  /**
+   * Between two commits; what was done since the last one is read again after a crash. 0: each batch is committed before
+   * the next one is given, at the cost of waiting for the broker each time. Default 1,000.
+   */
+  readonly commitIntervalMs?: number;
   /** False: whoever asks for batches commits their positions, in a transaction (`groupMetadata`). Default true. */
   readonly commits?: boolean;
   /** Where a partition begins; null: at its commit, without one where `start` says. */
@@ -46,11 +53,12 @@ interface Stream {
   attempt: number;
 }
 
-interface Waiting {
-  readonly bytes: Uint8Array;
-  readonly frame: Frame;
-  readonly receivedAt: number;
-}
+const AHEAD_BYTES = 33_554_432;
+const COMMIT_INTERVAL_MS = 1_000;
+/** The last commit of a consumer that ends; a broker that does not answer must not keep it. */
+const LAST_COMMIT_MS = 5_000;
+/** A caller that never waits for anything would keep heartbeats and sockets waiting: after so long they have a turn. */
+const TURN_MS = 50;
 
 /** Stops a decoder after its first batch, whose arrays the next one would take. */
 const STOP = new Error("one batch is enough");
@@ -58,17 +66,18 @@ const STOP = new Error("one batch is enough");
 export class KafkaConsumer {
   readonly #source: KafkaSource;
   readonly #settings: KafkaSourceSettings;
-  readonly #decoder: FrameDecoder;
+  readonly #decoder: LendingDecoder;
+  readonly #clock: Clock;
+  readonly #queue: ConsumerQueue;
+  /** Null: there is no group, or whoever asks for batches commits. */
+  readonly #commits: ConsumerCommits | null;
   readonly #options: ConsumerOptions;
   readonly #streams: Stream[] = [];
-  #queue: Waiting[] = [];
-  #held = 0;
   #failure: Failure | null = null;
   #ended = false;
   /** The batch that the caller has. */
-  #current: { readonly stream: number; readonly next: bigint } | null = null;
+  #current: { readonly stream: number; readonly next: bigint; readonly lent: LentBatch } | null = null;
   #wake: () => void = () => {};
-  #roomWaiters: (() => void)[] = [];
   /** Called when the caller has done with its batch. */
   #doneWaiters: (() => void)[] = [];
 
@@ -76,36 +85,53 @@ export class KafkaConsumer {
     this.#settings = settings;
     this.#decoder = createFrameDecoder({ codecs: parts.codecs });
     this.#options = options;
+    this.#clock = parts.clock;
+    this.#queue = new ConsumerQueue(options.aheadBytes ?? AHEAD_BYTES);
     this.#source = new KafkaSource(settings, parts);
+    const commit = {
+      clock: parts.clock,
+      commit: this.#source.acknowledge.bind(this.#source),
+      intervalMs: options.commitIntervalMs ?? COMMIT_INTERVAL_MS,
+    };
+    this.#commits = settings.group === null || options.commits === false ? null : new ConsumerCommits(commit);
   }
 
   /**
    * Batches of all partitions, each partition's in its order; one of no rows stands for offsets without records. A
-   * batch's arrays are the caller's until it asks for the next. Ends when `signal` aborts, throws the Failure that
-   * ended the source. Once per consumer.
+   * batch is the caller's until it asks for the next: then it throws kafka.batch_over, and arrays that were taken out of
+   * it are detached (its `copy()` can be kept). Ends when `signal` aborts, throws the Failure that ended the source. Once
+   * per consumer.
    */
-  async *batches(signal: AbortSignal): AsyncGenerator<RawBatch, void> {
+  async *batches(signal: AbortSignal): AsyncGenerator<ConsumerBatch, void> {
     const stop = () => this.#wake();
     signal.addEventListener("abort", stop, { once: true });
     this.#source.run(this.#host()).then(
       () => this.#end(null),
       (e) => this.#end(asFailure(e)),
     );
+    let turned = this.#clock.monotonic();
     try {
       for (;;) {
-        while (this.#queue.length === 0 && !this.#ended && !signal.aborted) await this.#something();
-        if (signal.aborted || this.#ended) break;
-        const batch = this.#decode(this.#queue[0]!);
-        const stream = this.#queue[0]!.frame.stream;
-        const { next } = batch.span;
-        this.#current = { stream, next };
-        yield batch;
-        await this.#done(stream, next);
+        if (this.#clock.monotonic() - turned >= TURN_MS) {
+          await sleep(this.#clock, 0);
+          turned = this.#clock.monotonic();
+        }
+        while (this.#queue.first === null && !this.#ended && !signal.aborted) {
+          await this.#something();
+          turned = this.#clock.monotonic();
+        }
+        const { first } = this.#queue;
+        if (first === null || signal.aborted || this.#ended) break;
+        const batch = this.#decode(first);
+        const lent = lend(batch, (column) => this.#decoder.detach(column));
+        this.#current = { stream: first.frame.stream, next: batch.span.next, lent };
+        yield lent.batch;
+        await this.#done();
       }
     } finally {
       signal.removeEventListener("abort", stop);
-      this.#current = null;
-      for (const wake of this.#doneWaiters.splice(0)) wake();
+      this.#putBack();
+      await this.#lastCommit();
       await this.#source.close();
     }
     if (this.#failure !== null) throw this.#failure;
@@ -147,7 +173,8 @@ export class KafkaConsumer {
 
   /** The first batch of what waits; the rest of it stays. */
   #decode(waiting: Waiting): RawBatch {
-    const { bytes, frame, receivedAt } = waiting;
+    const { frame, answer } = waiting;
+    const { bytes, receivedAt } = answer;
     const { id } = this.#streams[frame.stream]!;
     let first: RawBatch | null = null;
     try {
@@ -161,54 +188,46 @@ export class KafkaConsumer {
     return first!;
   }
 
-  /** The batch up to `next` is done. */
-  async #done(stream: number, next: bigint): Promise<void> {
-    this.#current = null;
-    const head = this.#queue[0];
+  /** The batch in hand is done. */
+  async #done(): Promise<void> {
+    const { stream, next } = this.#current!;
     // It may have been taken from us meanwhile.
-    if (head?.frame.stream === stream && head.frame.from < next) {
-      if (head.frame.next > next) this.#queue[0] = { ...head, frame: { ...head.frame, from: next } };
-      else this.#drop([this.#queue.shift()!]);
-    }
-    if (this.#settings.group !== null && this.#options.commits !== false)
-      await this.#source.acknowledge([{ stream, next }]).catch(() => {});
+    const frame = this.#queue.first?.frame;
+    if (frame?.stream === stream && frame.from < next) this.#queue.advance(next);
+    const told = this.#commits?.done(stream, next);
+    if (told) await told;
+    this.#putBack();
+  }
+
+  /** The caller has no batch any more. */
+  #putBack(): void {
+    this.#current?.lent.end();
+    this.#current = null;
     for (const wake of this.#doneWaiters.splice(0)) wake();
   }
 
-  #drop(dropped: readonly Waiting[]): void {
-    for (const { frame } of dropped) this.#held -= frame.end - frame.start;
-    for (const wake of this.#roomWaiters.splice(0)) wake();
-  }
-
-  #forget(streams: readonly number[]): void {
-    const mine = (w: Waiting) => streams.includes(w.frame.stream);
-    const dropped = this.#queue.filter(mine);
-    this.#queue = this.#queue.filter((w) => !mine(w));
-    this.#drop(dropped);
+  async #lastCommit(): Promise<void> {
+    if (this.#commits === null) return;
+    const enough = new AbortController();
+    const late = sleep(this.#clock, LAST_COMMIT_MS, enough.signal).catch(() => {});
+    await Promise.race([this.#commits.flush(), late]);
+    enough.abort();
+    this.#commits.stop();
   }
 
   // ---- the source's host
 
   #host(): SourceHost {
-    const ahead = this.#options.aheadBytes ?? 33_554_432;
+    const queue = this.#queue;
     return {
       lanes: 1,
       begin: async (found) => found.map((f) => this.#begin(f)),
-      room: () => Math.max(0, ahead - this.#held),
-      whenRoom: (_lane, wake) => {
-        if (this.#held < ahead) wake();
-        else this.#roomWaiters.push(wake);
-      },
-      takeBuffer: (bytes) => new ArrayBuffer(bytes),
-      giveBuffer: () => {},
-      deliver: (_lane, { buffer, frames, receivedAt }) => {
-        const bytes = new Uint8Array(buffer);
-        for (const frame of frames) {
-          if (frame.attempt !== this.#streams[frame.stream]?.attempt) continue;
-          this.#held += frame.end - frame.start;
-          this.#queue.push({ bytes, frame, receivedAt });
-        }
-        this.#wake();
+      room: () => queue.room,
+      whenRoom: (_lane, wake) => queue.whenRoom(wake),
+      takeBuffer: (bytes) => queue.take(bytes),
+      giveBuffer: (buffer) => queue.give(buffer),
+      deliver: (_lane, bundle) => {
+        if (queue.push(bundle, (f) => f.attempt === this.#streams[f.stream]?.attempt)) this.#wake();
       },
       watermark: () => {},
       healthy: () => {},
@@ -216,18 +235,25 @@ export class KafkaConsumer {
       awaited: () => {},
       gone: async (stream) => this.#forget([stream]),
       release: async (streams) => {
-        this.#forget(streams);
+        queue.forget(streams);
         const current = this.#current;
-        if (current === null || !streams.includes(current.stream)) return;
-        await new Promise<void>((resolve) => this.#doneWaiters.push(resolve));
+        if (current !== null && streams.includes(current.stream)) {
+          await new Promise<void>((resolve) => this.#doneWaiters.push(resolve));
+        }
+        await this.#commits?.flush();
       },
       abandon: async (streams) => this.#forget(streams),
       lost: async (stream, _from, next) => {
-        this.#forget([stream]);
+        queue.forget([stream]);
         const s = this.#streams[stream]!;
         this.#source.seek(stream, next, ++s.attempt);
       },
     };
+  }
+
+  #forget(streams: readonly number[]): void {
+    this.#queue.forget(streams);
+    this.#commits?.forget(streams);
   }
 
   #begin(found: FoundStream): StreamStart {

@@ -244,6 +244,11 @@ export const CODES = {
     false,
     "The partition of a batch in hand went to another member of the group, so its position may not be committed.",
   ),
+  "kafka.batch_over": spec(
+    "runtime",
+    false,
+    "A consumer's batch was used after the next one was asked for: its memory holds other records by then.",
+  ),
   "kafka.instance_fenced": spec(
     "environment",
     false,

@@ -1,6 +1,7 @@
 /**
  * Goal: without the pipeline every record comes once and in order, positions are committed for what is done and for
- * nothing else, also when partitions go to another member. Method: the test cluster in simulated time.
+ * nothing else, also when partitions go to another member; who keeps a batch for too long is told and never reads another
+ * one in it. Method: the test cluster in simulated time.
  */
 import { expect, test } from "bun:test";
 import { libduckdbPath } from "../../../src/adapters/duckdb/embedded.ts";
@@ -10,8 +11,10 @@ import {
   consumerSettings,
   KafkaConsumer,
 } from "../../../src/adapters/kafka/consumer.ts";
+import type { ConsumerBatch } from "../../../src/adapters/kafka/lent-batch.ts";
 import { ERROR } from "../../../src/adapters/kafka/wire/errors.ts";
 import { systemSaslCrypto } from "../../../src/adapters/system/sasl-crypto.ts";
+import { asFailure } from "../../../src/core/failure/failure.ts";
 import type { RawBatch } from "../../../src/core/records/raw-batch.ts";
 import { buildBatch } from "../../brokers/kafka/batch-builder.ts";
 import { memoryNet } from "../../brokers/kafka/memory-net.ts";
@@ -207,4 +210,179 @@ test("damaged bytes end the loop with their place, behind what could be read", a
   const failure = await b.run(read(consumerOf(b), b.signal, 99, seen).catch((f) => f));
   expect(failure).toMatchObject({ code: "kafka.crc" });
   expect(seen[0]).toEqual(wanted(0, 0, 5));
+});
+
+test("a batch that is kept for too long throws, its arrays are empty, and a copy stays what it was", async () => {
+  const b = new ProducerBench(9);
+  fill(b, 0, 0, 200);
+  const consumer = consumerOf(b, { partition_max_bytes: "1KiB" });
+  const code = (look: () => unknown): unknown => {
+    try {
+      return look();
+    } catch (e) {
+      return asFailure(e).code;
+    }
+  };
+  const kept: {
+    batch: RawBatch;
+    column: RawBatch["value"];
+    arrays: ArrayLike<unknown>[];
+    copy: RawBatch;
+    clone: RawBatch;
+    values: string[];
+  }[] = [];
+  const seen: string[] = [];
+  const reading = async () => {
+    for await (const batch of consumer.batches(b.signal)) {
+      const { value, offsets, runs } = batch;
+      const values = valuesOf(batch);
+      const arrays = [offsets, value.offsets, value.data, value.data.subarray(2), runs.end];
+      seen.push(...values);
+      kept.push({ batch, column: value, arrays, values, copy: batch.copy(), clone: structuredClone(batch) });
+      if (seen.length >= 200) break;
+    }
+  };
+  await b.run(reading());
+  expect(seen).toEqual(wanted(0, 0, 200));
+  expect(kept.length).toBeGreaterThan(2);
+  for (const { batch, column, arrays, copy, clone, values } of kept) {
+    expect(valuesOf(copy)).toEqual(values);
+    expect(valuesOf(clone)).toEqual(values);
+    expect(Object.keys(clone)).toEqual(Object.keys(copy));
+    expect(copy.value.data.length).toBe(values.join("").length);
+    const columns = ["offsets", "timestamps", "key", "value", "headers", "runs"] as const;
+    for (const name of columns) expect(code(() => batch[name])).toBe("kafka.batch_over");
+    for (const name of ["offsets", "data", "validity", "nullCount"] as const) {
+      expect(code(() => column[name])).toBe("kafka.batch_over");
+    }
+    expect(code(() => (batch as ConsumerBatch).copy())).toBe("kafka.batch_over");
+    expect(arrays.map((a) => a.length)).toEqual([0, 0, 0, 0, 0]);
+  }
+});
+
+test("who sends a batch's memory away to a Worker reads the next ones all the same", async () => {
+  const b = new ProducerBench(10);
+  const records = Array.from({ length: 4 }, (_, i) => ({
+    key: i === 2 ? null : `k${i}`,
+    value: i === 3 ? null : `v${i}`,
+    headers: [["h", "x"]] as [string, string][],
+  }));
+  for (let i = 0; i < 20; i++) b.cluster.append("t", 0, buildBatch({ records }));
+  const consumer = consumerOf(b, { partition_max_bytes: "1KiB" });
+  const seen: RawBatch[] = [];
+  let rows = 0;
+  const reading = async () => {
+    for await (const batch of consumer.batches(b.signal)) {
+      const { offsets, timestamps, key, value, headers, runs } = batch;
+      const columns = [key, value, headers.keys, headers.values].flatMap((c) => [
+        c.offsets,
+        c.data,
+        c.validity,
+      ]);
+      const arrays = [offsets, timestamps, headers.offsets, ...columns, ...Object.values(runs)];
+      const transfer = arrays.flatMap((a) => (ArrayBuffer.isView(a) ? [a.buffer as ArrayBuffer] : []));
+      seen.push(structuredClone(batch, { transfer }));
+      rows += batch.rows;
+      if (rows >= 80) break;
+    }
+  };
+  await b.run(reading());
+  expect(seen.length).toBeGreaterThan(1);
+  for (const batch of seen) {
+    expect(valuesOf(batch)).toEqual(
+      Array.from({ length: batch.rows }, (_, i) => ["v0", "v1", "v2", ""][i % 4]!),
+    );
+    expect(batch.key.nullCount).toBe(batch.rows / 4);
+    expect(batch.key.validity[0]).toBe(0b10111011);
+    expect(batch.value.validity[0]).toBe(0b01110111);
+    expect(batch.headers.entries).toBe(batch.rows);
+    expect(batch.headers.offsets[batch.rows]).toBe(batch.rows);
+    expect(batch.runs.end[batch.runs.count - 1]).toBe(batch.rows);
+  }
+});
+
+test("a commit is told once an interval, and what is left when the loop ends", async () => {
+  const b = new ProducerBench(11);
+  fill(b, 0, 0, 400);
+  const source = { group: "g", partition_max_bytes: "1KiB" };
+  let batches = 0;
+  const some = async () => {
+    for await (const batch of consumerOf(b, source).batches(b.signal)) {
+      if (batch.span.next >= 400n) break;
+      batches++;
+    }
+  };
+  await b.run(some());
+  expect(batches).toBeGreaterThan(5);
+  expect(b.cluster.requests("OffsetCommit").length).toBe(2);
+  const committed = b.cluster.committed("g", "t", 0)!.offset;
+  expect(committed).toBeGreaterThan(0n);
+  // Of the batch in hand nothing was told.
+  const rest = await b.run(read(consumerOf(b, source), b.signal, 400 - Number(committed)));
+  expect(rest[0]).toEqual(wanted(0, Number(committed), 400));
+});
+
+test("with an interval of 0 a batch is committed before the next one comes", async () => {
+  const b = new ProducerBench(12);
+  fill(b, 0, 0, 60);
+  const consumer = consumerOf(b, { group: "g", partition_max_bytes: "1KiB" }, { commitIntervalMs: 0 });
+  let done = 0n;
+  const reading = async () => {
+    for await (const { span } of consumer.batches(b.signal)) {
+      expect(b.cluster.committed("g", "t", 0)?.offset ?? 0n).toBe(done);
+      done = span.next;
+      if (done === 60n) break;
+    }
+  };
+  await b.run(reading());
+});
+
+test("a caller that never waits leaves turns to timers and sockets", async () => {
+  const b = new ProducerBench(13);
+  fill(b, 0, 0, 300);
+  const chance = b.chance.fork();
+  let now = 0;
+  let turns = 0;
+  // A clock on which every look takes 30 ms.
+  const slow = {
+    now: () => b.clock.now(),
+    monotonic: () => (now += 30),
+    after: (ms: number, fn: () => void) => {
+      if (ms === 0) turns++;
+      return b.clock.after(ms, fn);
+    },
+  };
+  const settings = consumerSettings({
+    bootstrap: b.cluster.bootstrap,
+    topics: ["t"],
+    partition_max_bytes: "1KiB",
+  });
+  const net = memoryNet(b.cluster, { clock: b.clock, chance });
+  const consumer = new KafkaConsumer(settings, {
+    net,
+    clock: slow,
+    chance,
+    crypto: systemSaslCrypto,
+    codecs,
+  });
+  await b.run(read(consumer, b.signal, 300));
+  expect(turns).toBeGreaterThan(2);
+});
+
+test("what was done is told before its partition goes, however long the interval is", async () => {
+  const b = new ProducerBench(14, { brokers: 2 });
+  const source = { group: "g", group_protocol: "classic", partition_max_bytes: "1KiB" };
+  const rarely = { commitIntervalMs: 3_600_000 };
+  const life = new AbortController();
+  const seen: string[][] = [[], [], []];
+  for (let p = 0; p < 3; p++) fill(b, p, 0, 100);
+  const one = read(consumerOf(b, source, rarely), life.signal, Number.POSITIVE_INFINITY, seen);
+  await b.time.runUntil(() => seen.flat().length >= 300, b.time.nowMs + 60_000);
+  const two = read(consumerOf(b, source, rarely), life.signal, Number.POSITIVE_INFINITY, seen);
+  await b.time.runUntil(() => b.cluster.classicGroup("g").members.length === 2, b.time.nowMs + 60_000);
+  for (let p = 0; p < 3; p++) fill(b, p, 100, 20);
+  await b.time.runUntil(() => false, b.time.nowMs + 30_000);
+  life.abort();
+  await b.run(Promise.all([one, two]));
+  expect(seen).toEqual([wanted(0, 0, 120), wanted(1, 0, 120), wanted(2, 0, 120)]);
 });

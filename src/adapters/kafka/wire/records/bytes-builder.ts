@@ -1,5 +1,6 @@
 /** A variable-size Arrow column that is filled again and again without new memory. */
 import type { BytesColumn } from "../../../../core/records/raw-batch.ts";
+import { renewed } from "./renewed.ts";
 
 const FIRST_BYTES = 1 << 16;
 /** Buffers above these are given up at reset: one huge record must not be paid for ever. */
@@ -8,6 +9,11 @@ const KEPT_ROWS = 1 << 20;
 
 function grownTo(need: number, have: number): number {
   return Math.max(need, have * 2);
+}
+
+/** A bitmap in which no row is null. */
+export function allValid(rows: number): Uint8Array<ArrayBuffer> {
+  return new Uint8Array((rows + 7) >>> 3).fill(0xff);
 }
 
 /** No row from `row` on is null. */
@@ -30,7 +36,7 @@ export class BytesBuilder {
   constructor(rows: number) {
     this.#firstRows = rows;
     this.offsets = new Int32Array(rows + 1);
-    this.validity = new Uint8Array((rows + 7) >>> 3).fill(0xff);
+    this.validity = allValid(rows);
   }
 
   reset(): void {
@@ -40,7 +46,7 @@ export class BytesBuilder {
     if (this.data.length > KEPT_BYTES) this.data = new Uint8Array(FIRST_BYTES);
     if (this.offsets.length > KEPT_ROWS) {
       this.offsets = new Int32Array(this.#firstRows + 1);
-      this.validity = new Uint8Array((this.#firstRows + 7) >>> 3).fill(0xff);
+      this.validity = allValid(this.#firstRows);
     }
   }
 
@@ -66,7 +72,7 @@ export class BytesBuilder {
     const offsets = new Int32Array(most + 1);
     offsets.set(this.offsets);
     this.offsets = offsets;
-    const validity = new Uint8Array((most + 7) >>> 3).fill(0xff);
+    const validity = allValid(most);
     validity.set(this.validity);
     this.validity = validity;
   }
@@ -83,6 +89,14 @@ export class BytesBuilder {
       this.length += n;
     } else this.ensure(row, 0);
     this.offsets[row + 1] = this.length;
+  }
+
+  /** Takes the arrays from whoever got them with `column`. */
+  detach(): void {
+    const rows = this.offsets.length === 0 ? this.#firstRows : this.offsets.length - 1;
+    this.offsets = renewed(this.offsets, () => new Int32Array(rows + 1));
+    this.data = renewed(this.data, () => new Uint8Array(FIRST_BYTES));
+    this.validity = renewed(this.validity, () => allValid(rows));
   }
 
   column(): BytesColumn {

@@ -19,7 +19,7 @@ import { framingTrouble } from "./framing.ts";
 import * as L from "./layout.ts";
 import { addMessage, innerBase, innerMessages, type Message, readMessage } from "./parse-legacy.ts";
 import { parseSection, type Section } from "./parse-v2.ts";
-import { RowBuilder } from "./row-builder.ts";
+import { type ColumnName, RowBuilder } from "./row-builder.ts";
 import type { RunFields } from "./runs-builder.ts";
 import { varintSize, varintValue, varlongSize } from "./varint.ts";
 
@@ -38,12 +38,18 @@ const MAX_BYTES = 8 * 1024 * 1024;
 /** More than this behind the values and they are emitted first, so that the buffer does not grow for the sum. */
 const GROW_BEFORE_EMIT_BYTES = 16 * 1024 * 1024;
 
+/** A decoder whose arrays may be taken back from who got a batch: those have no elements then. */
+export interface LendingDecoder extends FrameDecoder {
+  /** Between two calls of decode. */
+  detach(column: ColumnName): void;
+}
+
 /** One decoder per lane: its columns are reused by every call. */
-export function createFrameDecoder(options: FrameDecoderOptions): FrameDecoder {
+export function createFrameDecoder(options: FrameDecoderOptions): LendingDecoder {
   return new RecordsDecoder(options);
 }
 
-class RecordsDecoder implements FrameDecoder {
+class RecordsDecoder implements LendingDecoder {
   readonly #codecs: Codecs;
   readonly #maxDecompressed: number;
   readonly #rows: RowBuilder;
@@ -69,6 +75,10 @@ class RecordsDecoder implements FrameDecoder {
     this.#codecs = options.codecs;
     this.#maxDecompressed = options.maxDecompressedBytes ?? MAX_DECOMPRESSED_BYTES;
     this.#rows = new RowBuilder(options.maxRows ?? MAX_ROWS, options.maxBytes ?? MAX_BYTES);
+  }
+
+  detach(column: ColumnName): void {
+    this.#rows.detach(column);
   }
 
   decode(

@@ -7,8 +7,12 @@
 import { Output } from "../../../../core/compression/output.ts";
 import type { RawBatch } from "../../../../core/records/raw-batch.ts";
 import { type StreamId, streamKey } from "../../../../core/records/stream.ts";
-import { BytesBuilder, clearNulls } from "./bytes-builder.ts";
+import { allValid, BytesBuilder, clearNulls } from "./bytes-builder.ts";
+import { renewed } from "./renewed.ts";
 import { RunsBuilder } from "./runs-builder.ts";
+
+/** A column of a batch, by its field. */
+export type ColumnName = "offsets" | "timestamps" | "key" | "value" | "headers" | "runs";
 
 /** A value buffer above this is given up at reset. */
 const KEPT_VALUE_BYTES = 1 << 25;
@@ -32,16 +36,16 @@ export class RowBuilder {
   readonly maxRows: number;
   readonly maxBytes: number;
   rows = 0;
-  readonly offsets: Int32Array<ArrayBuffer>;
-  readonly timestamps: Int32Array<ArrayBuffer>;
+  offsets: Int32Array<ArrayBuffer>;
+  timestamps: Int32Array<ArrayBuffer>;
   readonly key: BytesBuilder;
   readonly value: Output;
-  readonly valueOffsets: Int32Array<ArrayBuffer>;
-  readonly valueValidity: Uint8Array<ArrayBuffer>;
+  valueOffsets: Int32Array<ArrayBuffer>;
+  valueValidity: Uint8Array<ArrayBuffer>;
   valueNulls = 0;
   /** Bytes of the value column in use. */
   valueLength = 0;
-  readonly headerOffsets: Int32Array<ArrayBuffer>;
+  headerOffsets: Int32Array<ArrayBuffer>;
   headers = 0;
   /** Memory of the header columns. */
   #headerBytes = 0;
@@ -68,7 +72,7 @@ export class RowBuilder {
     this.key = new BytesBuilder(maxRows);
     this.value = new Output();
     this.valueOffsets = new Int32Array(maxRows + 1);
-    this.valueValidity = new Uint8Array((maxRows + 7) >>> 3).fill(0xff);
+    this.valueValidity = allValid(maxRows);
     this.headerOffsets = new Int32Array(maxRows + 1);
     this.runs = new RunsBuilder(maxRows);
   }
@@ -106,6 +110,33 @@ export class RowBuilder {
   /** Gives back a buffer that a huge batch left. Only while no section is being parsed. */
   shrink(): void {
     this.value.shrink(KEPT_VALUE_BYTES);
+  }
+
+  /** Takes the column's arrays from whoever got them with `batch`. Only while no section is being parsed. */
+  detach(column: ColumnName): void {
+    switch (column) {
+      case "offsets":
+        this.offsets = renewed(this.offsets, () => new Int32Array(2 * this.maxRows));
+        break;
+      case "timestamps":
+        this.timestamps = renewed(this.timestamps, () => new Int32Array(2 * this.maxRows));
+        break;
+      case "key":
+        this.key.detach();
+        break;
+      case "value":
+        this.value.bytes = renewed(this.value.bytes, () => new Output().bytes);
+        this.valueOffsets = renewed(this.valueOffsets, () => new Int32Array(this.maxRows + 1));
+        this.valueValidity = renewed(this.valueValidity, () => allValid(this.maxRows));
+        break;
+      case "headers":
+        this.headerOffsets = renewed(this.headerOffsets, () => new Int32Array(this.maxRows + 1));
+        this.headerKeys.detach();
+        this.headerValues.detach();
+        break;
+      case "runs":
+        this.runs.detach();
+    }
   }
 
   /** Remembers where a batch begins, for `rollback`. */

@@ -1,5 +1,6 @@
 /** Columns that are constant over one broker batch, as runs. */
 import type { BatchRuns } from "../../../../core/records/raw-batch.ts";
+import { renewed } from "./renewed.ts";
 
 export interface RunFields {
   readonly leaderEpoch: number;
@@ -63,6 +64,18 @@ export class RunsBuilder {
       this.#transactional[i] === f.transactional &&
       this.#timestampType[i] === f.timestampType
     );
+  }
+
+  /** Takes the arrays from whoever got them with `columns`. */
+  detach(): void {
+    const n = this.#capacity;
+    this.#end = renewed(this.#end, () => new Int32Array(n));
+    this.#leaderEpoch = renewed(this.#leaderEpoch, () => new Int32Array(n));
+    this.#producerId = renewed(this.#producerId, () => new BigInt64Array(n));
+    this.#producerEpoch = renewed(this.#producerEpoch, () => new Int16Array(n));
+    this.#baseSequence = renewed(this.#baseSequence, () => new Int32Array(n));
+    this.#transactional = renewed(this.#transactional, () => new Uint8Array(n));
+    this.#timestampType = renewed(this.#timestampType, () => new Uint8Array(n));
   }
 
   #grow(capacity: number): void {
