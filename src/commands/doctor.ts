@@ -117,6 +117,7 @@ function registryOf({ decode, source }: ResolvedConfig): Checkup[] {
   const subjects = (source.topics ?? []).flatMap((topic) => {
     const plan = payloadPlan(decode as DecodeSection, topic, "value");
     if (plan === null || plan.schemaFile !== null) return [];
+    if (plan.readerSchema !== null && plan.framing !== "none") return [];
     return [subjectOfPlan(decode.subject_strategy, plan, topic, "value")];
   });
   const settings = registrySettings(decode.registry, "decode.registry");

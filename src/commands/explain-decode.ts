@@ -38,7 +38,7 @@ export async function explainDecode(
   const one = async (topic: string): Promise<ExplainedTable> => {
     const plan = payloadPlan(decode, topic, "value")!;
     const schema = originOf(decode, plan, topic);
-    if (registry !== undefined && plan.schemaFile === null)
+    if (registry !== undefined && plan.schemaFile === null && plan.readerSchema === null)
       return {
         topic,
         schema,
@@ -59,6 +59,7 @@ export async function explainDecode(
 
 function originOf(decode: DecodeSection, plan: PayloadPlan, topic: string): string {
   const of = plan.message === null ? "" : `, ${plan.message}`;
+  if (plan.readerSchema !== null) return `${plan.format} resolved to ${plan.readerSchema}`;
   if (plan.schemaFile !== null) return `${plan.format} by ${plan.schemaFile}${of}`;
   if (decode.registry === undefined && decode.schema_dir === undefined)
     return `${plan.format} without a schema`;

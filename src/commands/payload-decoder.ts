@@ -36,7 +36,10 @@ export function payloadDecoder(
 ): RecordDecoder {
   switch (schema.format) {
     case "avro":
-      return compileAvro({ writer: schema }, { isUtf8, reserved: prefix });
+      return compileAvro(
+        schema.reader === undefined ? { writer: schema } : { writer: schema, reader: schema.reader },
+        { isUtf8, reserved: prefix },
+      );
     case "json":
       return compileJson(schema, { isUtf8, maxBytes, unknown: "reject", reserved: prefix });
     case "xml":

@@ -14,8 +14,13 @@ export async function checkSchemaFiles(decode: DecodeSection, prefix: string): P
   const sources = offlineSchemas(decode);
   for (const topic of namedTopics(decode)) {
     const plan = payloadPlan(decode, topic, "value");
-    if (plan !== null && plan.schemaFile !== null) await columnsOf(decode, sources, topic, plan, prefix);
+    if (plan !== null && tableFile(plan) !== null) await columnsOf(decode, sources, topic, plan, prefix);
   }
+}
+
+/** The file that says what columns there are. */
+function tableFile({ readerSchema, schemaFile }: PayloadPlan): string | null {
+  return readerSchema ?? schemaFile;
 }
 
 /** A topic of no name has what the section says for all. */
@@ -33,10 +38,17 @@ async function columnsOf(
 ): Promise<readonly ColumnField[] | null> {
   try {
     const schema = await sources.table(topic, "value");
-    return schema === null ? null : payloadDecoder(schema, plan, null, decoderOptions(decode, prefix)).fields;
+    if (schema === null) return null;
+    const { fields } = payloadDecoder(schema, plan, null, decoderOptions(decode, prefix));
+    // Where one file has the schema of all writers, too, it has to go into the reader's.
+    if (plan.readerSchema !== null && plan.schemaFile !== null) {
+      const written = await sources.writer({ by: "default" }, topic, "value");
+      if (written !== null) payloadDecoder(written, plan, null, decoderOptions(decode, prefix));
+    }
+    return fields;
   } catch (e) {
     const message = `no ${plan.format} payload can be read by this schema: ${schemaFault(e)}`;
-    const at = plan.schemaFile ?? decode.schema_dir;
+    const at = tableFile(plan) ?? decode.schema_dir;
     throw new Failure("files.schema", message, at === undefined ? {} : { at });
   }
 }
@@ -49,7 +61,8 @@ export function schemaFilesCheckup(
 ): Checkup | null {
   const plans = [...namedTopics(decode), ...topics].flatMap((topic) => {
     const plan = payloadPlan(decode, topic, "value");
-    const inFiles = plan?.schemaFile !== null || (decode.schema_dir !== undefined && topic !== "");
+    const inFiles =
+      (plan !== null && tableFile(plan) !== null) || (decode.schema_dir !== undefined && topic !== "");
     return plan !== null && inFiles ? [{ topic, plan }] : [];
   });
   if (plans.length === 0) return null;
@@ -60,7 +73,8 @@ export function schemaFilesCheckup(
       const sources = offlineSchemas(decode);
       const seen = new Set<string>();
       for (const { topic, plan } of plans) {
-        const { format, schemaFile, message } = plan;
+        const { format, message } = plan;
+        const schemaFile = tableFile(plan);
         const at = schemaFile ?? `${topic} in ${decode.schema_dir}`;
         const key = `${format} ${at} ${message ?? ""}`;
         if (seen.has(key)) continue;

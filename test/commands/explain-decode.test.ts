@@ -86,6 +86,13 @@ test("Protobuf and JSON by files, a topic of its own", async () => {
   ]);
 });
 
+test("Avro resolved to a reader's schema has its columns, whatever a registry says", async () => {
+  const registry = { url: ["http://127.0.0.1:1"] };
+  const [table] = await explain({ format: "avro", framing: "confluent", registry, reader_schema: AVRO });
+  expect(table!.schema).toBe(`avro resolved to ${AVRO}`);
+  expect(table!.columns!.map((c) => c.column).slice(0, 3)).toEqual(["id", "note", "items"]);
+});
+
 test("XML by a file: where each column is in the document", async () => {
   const schema_file = file(
     "x.json",

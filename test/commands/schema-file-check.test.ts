@@ -45,6 +45,20 @@ test("one that is missing, broken, or of another format is told with its fault",
   expect(await told(avro)).toContain("no avro payload can be read by this schema: decode.schema");
 });
 
+test("a reader's schema is looked at, and whether the one file of all writers goes into it", async () => {
+  const record = (name: string, ...fields: object[]) =>
+    file(name, JSON.stringify({ type: "record", name: "R", fields }));
+  const id = { name: "id", type: "long" };
+  const schema_file = record("writer.avsc", id);
+  const avro = (reader_schema: string) => told({ format: "avro", schema_file, reader_schema });
+  expect(await avro(record("reader.avsc", { ...id, type: "double" }))).toBe("");
+  expect(await avro(record("other.avsc", { ...id, type: "string" }))).toContain(
+    "decode.schema at id: the writer's long does not go into the reader's string",
+  );
+  expect(await avro(record("more.avsc", id, { name: "qty", type: "int" }))).toContain("qty");
+  expect(await avro(file("no.avsc", "{"))).toStartWith("files.schema");
+});
+
 test("the file of a single topic is looked at, too", async () => {
   const schema_file = file("d.json", '{"columns":[{"name":"id","type":"int64"}]}');
   const topic = [{ name: "orders", schema_file: file("e.json", "[]") }];

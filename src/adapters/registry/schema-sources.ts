@@ -31,21 +31,41 @@ export class SchemaSources {
    */
   async table(topic: string, part: "key" | "value"): Promise<SchemaText | null> {
     const plan = this.#plan(topic, part);
+    if (plan.readerSchema !== null) return await this.#file(plan.readerSchema, plan);
+    return await this.#own(topic, part, plan);
+  }
+
+  /**
+   * The schema that a payload was written by, with the one that it is resolved to. Without a source that knows ids, or
+   * without an envelope, it is the topic's own.
+   */
+  async writer(ref: SchemaRef, topic: string, part: "key" | "value"): Promise<SchemaText | null> {
+    const plan = this.#plan(topic, part);
+    const schema = await this.#written(ref, topic, part, plan);
+    if (schema === null || plan.readerSchema === null) return schema;
+    const { text, references } = await this.#file(plan.readerSchema, plan);
+    return { ...schema, reader: { text, references } };
+  }
+
+  async #written(
+    ref: SchemaRef,
+    topic: string,
+    part: "key" | "value",
+    plan: PayloadPlan,
+  ): Promise<SchemaText | null> {
+    if (ref.by === "default" || this.#resolver === null) return await this.#own(topic, part, plan);
+    const schema = await this.#resolver.schema(ref);
+    if (schema.format === plan.format) return schema;
+    throw new Failure(
+      "registry.schema_invalid",
+      `schema ${schema.id} is of the format ${schema.format}, the topic ${topic} is configured as ${plan.format}`,
+    );
+  }
+
+  async #own(topic: string, part: "key" | "value", plan: PayloadPlan): Promise<SchemaText | null> {
     if (plan.schemaFile !== null) return await this.#file(plan.schemaFile, plan);
     if (this.#resolver === null) return null;
     return await this.#resolver.latest(subjectOfPlan(this.#decode.subject_strategy, plan, topic, part));
-  }
-
-  /** The schema that a payload was written by. Without a source that knows ids, or without an envelope, the table's. */
-  async writer(ref: SchemaRef, topic: string, part: "key" | "value"): Promise<SchemaText | null> {
-    if (ref.by === "default" || this.#resolver === null) return await this.table(topic, part);
-    const schema = await this.#resolver.schema(ref);
-    const { format } = this.#plan(topic, part);
-    if (schema.format === format) return schema;
-    throw new Failure(
-      "registry.schema_invalid",
-      `schema ${schema.id} is of the format ${schema.format}, the topic ${topic} is configured as ${format}`,
-    );
   }
 
   close(): void {

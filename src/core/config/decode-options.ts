@@ -33,6 +33,10 @@ const payloadShape = {
     "File with the schema of payloads that name none. With a framing and neither a registry nor a folder it is the schema of all of them, whatever they name.",
     "/etc/twg/order.avsc",
   ),
+  reader_schema: file(
+    "File with the Avro schema that payloads are resolved to, whatever schema they were written by: the table has its columns and no others.",
+    "/etc/twg/order-reader.avsc",
+  ),
   subject: z
     .string()
     .min(1)
@@ -134,6 +138,8 @@ export interface PayloadPlan {
   readonly format: DecodeFormat;
   readonly framing: FramingName;
   readonly schemaFile: string | null;
+  /** File with the schema that payloads are resolved to (Avro). */
+  readonly readerSchema: string | null;
   readonly subject: string | null;
   readonly message: string | null;
   readonly onError: "reject" | "fail";
@@ -155,6 +161,7 @@ function planOf(format: DecodeFormat, o: Partial<PayloadOptions>, onErrors: "rej
     format,
     framing: o.framing ?? "none",
     schemaFile: o.schema_file ?? null,
+    readerSchema: o.reader_schema ?? null,
     subject: o.subject ?? null,
     message: o.message?.replace(/^\./, "") ?? null,
     onError: onErrors,
@@ -204,7 +211,11 @@ function payloadConflicts(decode: DecodeSection, at: (string | number)[], plan: 
     decode,
   );
   const written = (key: keyof PayloadOptions): boolean => (place as PayloadOptions)[key] !== undefined;
-  if (plan.format === "xml") return xmlConflicts(at, plan, written);
+  if (plan.format !== "avro" && written("reader_schema"))
+    found.push(
+      conflict([...at, "reader_schema"], `${plan.format} has no schemas of readers`, "to leave it out"),
+    );
+  if (plan.format === "xml") return [...found, ...xmlConflicts(at, plan, written)];
   if (
     plan.framing === "none" &&
     source &&
@@ -272,7 +283,8 @@ function xmlConflicts(
 
 /** Where the table's schema is the latest of a subject, and the subject is named by a record that nobody names. */
 function needsName(plan: PayloadPlan): boolean {
-  return plan.schemaFile === null && plan.subject === null && plan.message === null;
+  const named = plan.readerSchema !== null && plan.framing !== "none";
+  return !named && plan.schemaFile === null && plan.subject === null && plan.message === null;
 }
 
 function conflict(path: (string | number)[], message: string, allowed: string): Conflict {

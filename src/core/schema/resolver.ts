@@ -25,6 +25,8 @@ export interface SchemaText {
   readonly id: string;
   readonly subject: string | null;
   readonly version: number | null;
+  /** Avro: the schema that payloads are resolved to, where the configuration has one. */
+  readonly reader?: Pick<SchemaText, "text" | "references">;
 }
 
 export interface SchemaResolver {

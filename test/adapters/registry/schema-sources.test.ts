@@ -49,6 +49,29 @@ describe("a registry", () => {
     ]);
   });
 
+  test("a reader's schema is the table's and goes along with every writer's", async () => {
+    const server = world.server();
+    server.store.add("t-value", avro('"int"'));
+    const reader_schema = join(folder, "reader.avsc");
+    writeFileSync(reader_schema, ORDER);
+    const base = { format: "avro", framing: "confluent", registry: { url: [server.url] } };
+    const s = sources({
+      ...base,
+      reader_schema,
+      topic: [{ name: "own", reader_schema: join(folder, "none.avsc") }],
+    });
+    expect(await s.table("t", "value")).toMatchObject({ text: ORDER });
+    const reader = { text: ORDER, references: [] };
+    expect(await s.writer({ by: "id", id: 1 }, "t", "value")).toMatchObject({
+      text: '"int"',
+      id: "1",
+      reader,
+    });
+    expect(await s.writer({ by: "default" }, "t", "value")).toMatchObject({ text: '"int"', reader });
+    const failure = await world.failure(s.writer({ by: "id", id: 1 }, "own", "value"));
+    expect(failure.at).toContain("none.avsc");
+  });
+
   test("a file is the table's schema, and the registry still has the writers'", async () => {
     const server = world.server();
     server.store.add("t-value", avro('"int"'));

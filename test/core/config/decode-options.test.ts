@@ -25,7 +25,7 @@ describe("plans", () => {
         { name: "b", format: "json", framing: "none" },
       ],
     });
-    const rest = { schemaFile: null, message: null };
+    const rest = { schemaFile: null, readerSchema: null, message: null };
     expect(payloadPlan(decode, "other", "value")).toEqual({
       format: "avro",
       framing: "confluent",
@@ -59,6 +59,7 @@ describe("plans", () => {
     expect(payloadPlan(decode, "t", "value")).toMatchObject({
       framing: "none",
       schemaFile: "x.proto",
+      readerSchema: null,
       message: "a.B",
     });
     expect([decode.max_depth, decode.max_payload_bytes, decode.subject_strategy]).toEqual([
@@ -111,6 +112,19 @@ describe("what is refused", () => {
       [
         ["key.schema_file", "protobuf cannot be read without its schema", missing],
         ["topic.0.schema_file", "avro cannot be read without its schema", missing],
+      ],
+    ],
+    [
+      "nothing wrong: a reader's schema",
+      { format: "avro", framing: "confluent", registry, reader_schema: "r", subject_strategy: "record" },
+      [],
+    ],
+    [
+      "a reader's schema without the writers', and of a format that has none",
+      { format: "avro", reader_schema: "r", topic: [{ name: "a", format: "json", reader_schema: "r" }] },
+      [
+        ["schema_file", "avro cannot be read without its schema", missing],
+        ["topic.0.reader_schema", "json has no schemas of readers", conflict],
       ],
     ],
     [

@@ -4,8 +4,7 @@
  * zigzag number, then a name); the registry is scripted, the clock simulated.
  */
 import { beforeEach, expect, test } from "bun:test";
-import { isUtf8 } from "node:buffer";
-import { compileAvro } from "../../../src/core/codecs/avro/compile.ts";
+import { payloadDecoder } from "../../../src/commands/payload-decoder.ts";
 import { framingOf } from "../../../src/core/codecs/framing/framing.ts";
 import { Failure } from "../../../src/core/failure/failure.ts";
 import { DecodeStage } from "../../../src/core/pipeline/decode-stage.ts";
@@ -43,6 +42,8 @@ let refusals: string[];
 /** What the registry says instead, by id. */
 let faults: Map<number, Failure>;
 let fails: boolean;
+/** Fields of the schema that payloads are resolved to. */
+let reader: unknown[] | null;
 
 /** Rows as JSON, by name, nulls left out. */
 function texts(table: TableBatch | null): string[] {
@@ -54,6 +55,9 @@ function texts(table: TableBatch | null): string[] {
       .join(" "),
   );
 }
+
+const OPTIONS = { prefix: "_twg_", maxPayloadBytes: 1 << 20, maxDepth: 64 };
+const record = (fields: readonly unknown[]) => JSON.stringify({ type: "record", name: "R", fields });
 
 function stage(metadata: RawMetadata = "none", holdBytes = 1 << 20): DecodeStage {
   return new DecodeStage(
@@ -73,7 +77,7 @@ function stage(metadata: RawMetadata = "none", holdBytes = 1 << 20): DecodeStage
         asked.push(id);
         const fault = faults.get(id);
         if (fault !== undefined) throw fault;
-        const text = JSON.stringify({ type: "record", name: "R", fields: SCHEMAS[id] });
+        const text = record(SCHEMAS[id]!);
         return {
           format: "avro",
           text,
@@ -81,9 +85,10 @@ function stage(metadata: RawMetadata = "none", holdBytes = 1 << 20): DecodeStage
           id: String(id),
           subject: null,
           version: null,
+          ...(reader === null ? {} : { reader: { text: record(reader), references: [] } }),
         } satisfies SchemaText;
       },
-      compile: (_topic, schema) => compileAvro({ writer: schema }, { isUtf8, reserved: "_twg_" }),
+      compile: (_topic, schema) => payloadDecoder(schema, { message: null }, null, OPTIONS),
       fit: async (fields) => void fits.push(fields.map((f) => f.name).join()),
       give: (_stream, _key, batch) =>
         void given.push({ rows: texts(batch.table), rejects: texts(batch.rejects), batch }),
@@ -112,6 +117,7 @@ beforeEach(() => {
   refusals = [];
   faults = new Map();
   fails = false;
+  reader = null;
 });
 
 test("a batch waits for its schema, the next is decoded on the spot; schemas are asked for once", async () => {
@@ -207,6 +213,30 @@ test("a schema that cannot share the table costs its own records, which say the 
   expect(given[1]?.rows).toEqual(['id=2 name="b"']);
   expect(given[1]?.rejects[0]).toContain('code="decode.incompatible"');
   expect(given[1]?.rejects[0]).toContain("id is int32 in the table and string in the schema");
+});
+
+test("a reader's schema gives the table; a writer's that does not go into it costs its own records", async () => {
+  reader = [
+    { name: "title", type: "string", aliases: ["name"] },
+    { name: "id", type: "double" },
+    { name: "state", type: "string", default: "new" },
+  ];
+  const s = stage();
+  const spoiled = Uint8Array.from([0, 0, 0, 0, 3, 2, 120]);
+  s.take(0, "k", batch(0, [order(1, 1, "a"), order(2, 2, "b", 14), spoiled, order(1, 3, "c")]));
+  await settle();
+  expect(fits).toEqual(["title,id,state"]);
+  expect(given[0]?.rows).toEqual([
+    'title="a" id=1 state="new"',
+    'title="c" id=3 state="new"',
+    'title="b" id=2 state="new"',
+  ]);
+  expect(given[0]?.rejects).toEqual([
+    expect.stringContaining(
+      `code="decode.schema" path="id" message="the writer's string does not go into the reader's double"`,
+    ),
+  ]);
+  expect(given[0]?.rejects[0]).toContain('_twg_schema_id="3"');
 });
 
 test("a registry that is away is told and tried again; what waits then is decoded in order", async () => {
