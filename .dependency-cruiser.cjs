@@ -13,7 +13,7 @@ const RANKS = [
   ["ports"],
   ["coverage"],
   ["delivery"],
-  ["pipeline"],
+  ["pipeline", "recovery"],
 ];
 const CORE = "^src/core/";
 const inCore = (folders) => `${CORE}(${folders.join("|")})/`;

@@ -12,6 +12,7 @@ import { rawWriter } from "./commands/lane-writers.ts";
 import { asFailure, toWire } from "./core/failure/failure.ts";
 import { Lane } from "./core/pipeline/lane.ts";
 import type { FromLane, ToLane } from "./core/ports/lane.ts";
+import type { FrameDecoder } from "./core/ports/lane-parts.ts";
 
 declare const self: Worker;
 
@@ -22,7 +23,11 @@ const schemas = new AskedSchemas((ask) => self.postMessage(ask));
 let lane: Lane | null = null;
 let renew: (message: RenewSink) => void = () => {};
 
-function build(init: LaneInit<LaneConfig>, decodeLane: DecodeLaneOf | null): Lane {
+function build(
+  init: LaneInit<LaneConfig>,
+  decodeLane: DecodeLaneOf | null,
+  replayDecoder: (() => FrameDecoder) | null,
+): Lane {
   const { config } = init;
   loadRuntime();
   const codecs = loadNative(libduckdbPath());
@@ -48,12 +53,14 @@ function build(init: LaneInit<LaneConfig>, decodeLane: DecodeLaneOf | null): Lan
     rollBytes: sink.rollBytes,
     rollIntervalMs: sink.rollIntervalMs,
     clock: systemClock,
-    decoder: createFrameDecoder({
-      codecs,
-      maxDecompressedBytes: config.maxDecompressedBytes,
-      maxRows: config.batchRows,
-      maxBytes: config.batchBytes,
-    }),
+    decoder:
+      replayDecoder?.() ??
+      createFrameDecoder({
+        codecs,
+        maxDecompressedBytes: config.maxDecompressedBytes,
+        maxRows: config.batchRows,
+        maxBytes: config.batchBytes,
+      }),
     writer,
     newSetId: () => `${instance}-${serial++}`,
     post,
@@ -105,7 +112,8 @@ let starting: Promise<void> | null = null;
 async function start(init: LaneInit<LaneConfig>): Promise<void> {
   try {
     const decode = init.config.decode === null ? null : await import("./commands/lane-decode.ts");
-    lane = build(init, decode?.decodeLane ?? null);
+    const replay = init.config.sink.kind === "replay" ? await import("./commands/lane-replay.ts") : null;
+    lane = build(init, decode?.decodeLane ?? null, replay?.replayDecoder ?? null);
     post({ t: "ready" });
   } catch (error) {
     post({ t: "dead", failure: toWire(asFailure(error)) });

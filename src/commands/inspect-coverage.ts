@@ -69,7 +69,8 @@ async function placesOf({ path, config }: InspectCoverageOptions, cli: Cli): Pro
 
 const rank = (role: Place["role"]): number => (role === "primary_raw" ? 0 : 1);
 
-async function placesOfSink(
+/** What is known of one sink of a configuration: of one place, or of none yet. */
+export async function placesOfSink(
   loaded: PipelineConfig,
   sink: PipelineConfig["sink"],
   file: string,

@@ -41,7 +41,14 @@ export interface KafkaLaneSink {
   readonly crashAt: string | null;
 }
 
-export type LaneSink = ParquetLaneSink | PostgresLaneSink | KafkaLaneSink;
+/** In the place of the primary sink, while raw is read again: it has everything. */
+export interface ReplayLaneSink {
+  readonly kind: "replay";
+  readonly rollBytes: number;
+  readonly rollIntervalMs: number;
+}
+
+export type LaneSink = ParquetLaneSink | PostgresLaneSink | KafkaLaneSink | ReplayLaneSink;
 
 export interface LaneConfig {
   readonly instance: string;

@@ -13,6 +13,7 @@ import type { Codecs } from "../core/compression/codec.ts";
 import type { DerivedBatch } from "../core/pipeline/derived.ts";
 import type { BranchWriter } from "../core/ports/branch-parts.ts";
 import type { RawWriter } from "../core/ports/lane-parts.ts";
+import { ReplayWriter } from "../core/recovery/replayed.ts";
 import { crashHook } from "./crash-hook.ts";
 import type { KafkaLaneSink, LaneSink } from "./lane-config.ts";
 import { openLaneStore } from "./lane-store.ts";
@@ -59,6 +60,8 @@ export function rawWriter(
   transactions: LaneTransactions | null = null,
 ): OpenedWriter {
   switch (sink.kind) {
+    case "replay":
+      return { writer: new ReplayWriter(), renew: () => {} };
     case "parquet": {
       const store = openLaneStore(sink.store, instance);
       return {

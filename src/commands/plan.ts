@@ -138,7 +138,7 @@ function placeText(sink: PipelineConfig["sink"]): string {
 
 function recoveryText({ sinks }: PipelineConfig): string {
   if (sinks.length === 1) return "none: with one sink, which is raw itself, there is nothing to recover";
-  return "none in this version: what a secondary sink misses stays a gap, which `twg inspect coverage` shows";
+  return "by `twg recover`, while this pipeline is stopped: what a secondary sink misses is a gap, which `twg inspect coverage` shows";
 }
 
 function httpText({ observability }: PipelineConfig): string {

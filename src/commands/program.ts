@@ -9,6 +9,7 @@ import type { DoctorOptions } from "./doctor.ts";
 import type { HealthOptions } from "./health.ts";
 import type { InspectKafkaOptions } from "./inspect-kafka.ts";
 import type { InspectRejectsOptions } from "./inspect-rejects.ts";
+import { addRecover } from "./program-recover.ts";
 import { reportFailure } from "./report.ts";
 import { VERSION } from "./version.ts";
 
@@ -67,6 +68,7 @@ export function buildProgram(
     .addHelpText("after", PROGRAM_EXAMPLES);
   addStream(program, cli, handlers, finish);
   addBatch(program, cli, finish);
+  addRecover(program, cli, finish);
   addConfig(program, cli, finish);
   addDoctor(program, cli, finish);
   addHealth(program, cli, finish);

@@ -163,11 +163,11 @@ export function buildStream(
   };
 }
 
-type LaneThread = Thread<ToLane | RenewSink | AnswerSchema, FromLane>;
+export type LaneThread = Thread<ToLane | RenewSink | AnswerSchema, FromLane>;
 type FindSchema = Parameters<typeof answerSchema>[1];
 
 /** Null: nothing is decoded. */
-function schemaSource({ decode }: ResolvedConfig): FindSchema | null {
+export function schemaSource({ decode }: ResolvedConfig): FindSchema | null {
   if (decode === null) return null;
   const sources = new SchemaSources(decode, { clock: systemClock, chance: systemChance });
   return async (topic, ref) => {
@@ -178,7 +178,7 @@ function schemaSource({ decode }: ResolvedConfig): FindSchema | null {
 }
 
 /** The lane's questions are answered on the way; everything else goes to the runner. */
-function withSchemas(thread: LaneThread, find: FindSchema): LanePort {
+export function withSchemas(thread: LaneThread, find: FindSchema): LanePort {
   return {
     post: (message, transfer) => thread.post(message, transfer),
     kill: () => thread.kill(),
@@ -219,7 +219,7 @@ function sinkParts(config: ResolvedConfig, sink: ResolvedConfig["sink"], context
   }
 }
 
-interface Beside {
+export interface Beside {
   readonly parts: SinkParts;
   readonly spec: SecondarySpec;
   readonly holdBytes: number;
@@ -227,7 +227,10 @@ interface Beside {
 }
 
 /** The sinks beside the primary one. */
-function besideParts(config: ResolvedConfig, context: Omit<SinkContext, "hook" | "secondary">): Beside[] {
+export function besideParts(
+  config: ResolvedConfig,
+  context: Omit<SinkContext, "hook" | "secondary">,
+): Beside[] {
   const ranked = config.sinks
     .filter((sink) => sink.role === "secondary")
     .toSorted((a, b) => RANK[a.receives] - RANK[b.receives]);
@@ -268,7 +271,7 @@ async function preparedOrLater({ spec }: Beside): Promise<void> {
   }
 }
 
-function laneConfig(
+export function laneConfig(
   config: ResolvedConfig,
   instance: string,
   sink: LaneSink,

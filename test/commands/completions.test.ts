@@ -21,6 +21,7 @@ describe("bash", () => {
       [
         "stream",
         "batch",
+        "recover",
         "config",
         "doctor",
         "health",

@@ -4,12 +4,12 @@
  * fields follow from their number; pyarrow and psql read what landed.
  */
 import { describe, expect, test } from "bun:test";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { demandPostgres, freshDatabase, POSTGRES, psql, server } from "../real/postgres/server.ts";
 import { demandBrokers } from "./demand-brokers.ts";
 import { createTopic, fresh, MAIN, python_, type Served } from "./real-kafka.ts";
-import { catchUp, command, type Pipeline, SECRETS, stream, workFolder } from "./twg.ts";
+import { catchUp, command, type Pipeline, SECRETS, stream, Twg, workFolder } from "./twg.ts";
 
 const RECORDS = Number(process.env.TWG_E2E_RECORDS ?? "3000");
 const PARTITIONS = 3;
@@ -99,8 +99,24 @@ async function freshTopic(served: Served): Promise<string> {
   return topic;
 }
 
-const landed = (p: Pipeline) =>
-  python_("avro_orders.py", ["check", join(p.folder, "typed"), join(p.folder, "refused")]);
+const landed = (p: Pipeline, typed = "typed") =>
+  python_("avro_orders.py", ["check", join(p.folder, typed), join(p.folder, "refused")]);
+
+/** The same with one more sink of decoded rows. */
+function withTwin({ folder, config }: Pipeline): string {
+  const more = `[[sink]]
+name = "twin"
+receives = "decoded"
+type = "parquet"
+path = "${join(folder, "twin")}"
+`;
+  const grown = join(folder, "grown.toml");
+  writeFileSync(grown, readFileSync(config, "utf8") + more);
+  return grown;
+}
+
+const recover = (p: Pipeline, environment: Record<string, string> = {}) =>
+  new Twg(["recover", "-c", p.config, "--log-level", "info"], environment).ended();
 
 /** `inspect rejects` tells the same of the files and of the table, every record in its group, and no value. */
 async function grouped(p: Pipeline, topic: string, bad: number): Promise<void> {
@@ -188,6 +204,19 @@ describe.skipIf(MAIN === null || POSTGRES === null)("decoded tables", () => {
       const [rows, ids] = (await psql(database, COUNTS)).split("|");
       expect(rows).toBe(ids!);
       expect(Number(rows)).toBeGreaterThanOrEqual(made.good + more.good - lack("table"));
+
+      // A sink that is new lacks everything.
+      const q = { ...p, config: withTwin(p) };
+      const killed = await recover(q, { TWG_CRASH_AT: "twin/after_intend:1" });
+      expect(killed.signal).toBe("SIGKILL");
+      expect(await recover(q)).toMatchObject({ code: 0, signal: null });
+      const all = { rows: made.good + more.good, rejects: made.bad + more.bad, doubled: 0, wrong: [] };
+      expect(await landed(q)).toMatchObject(all);
+      expect(await landed(q, "twin")).toMatchObject(all);
+      expect((await psql(database, COUNTS)).split("|").slice(0, 2)).toEqual([`${all.rows}`, `${all.rows}`]);
+      expect(await psql(database, wrong)).toBe("0");
+      const nothing = await command(["recover", "-c", q.config, "--dry-run"]);
+      expect([nothing.code, nothing.output]).toEqual([0, "no gaps\n"]);
     },
     LIMIT,
   );

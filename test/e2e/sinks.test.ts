@@ -124,6 +124,23 @@ describe.skipIf(MAIN === null || POSTGRES === null)("several sinks", () => {
         expect((sink?.rows ?? 0) > 0).toBe(true);
         if (lack === 0) expect(sink?.rows).toBe(records);
       }
+
+      const owner = stream(p);
+      await owner.saw("stream.begun");
+      const refused = await command(["recover", "-c", p.config]);
+      owner.kill("SIGTERM");
+      expect((await owner.ended()).code).toBe(0);
+      const killed = await command(["recover", "-c", p.config], { TWG_CRASH_AT: "table/commit_answered:1" });
+      const recovered = await command(["recover", "-c", p.config, "--json"]);
+      expect([killed.signal, recovered.code]).toEqual(["SIGKILL", 0]);
+      expect(refused.output).toContain("coverage.owned");
+      expect((await places(p)).map((x) => [x.sink, x.rows, x.gaps ?? []])).toEqual(
+        ["raw", "copy", "table"].map((sink) => [sink, records, []]),
+      );
+      expect(await compareWithKafka(served, topic, join(p.folder, "copy"))).toMatchObject({
+        differences: [],
+      });
+      expect(await psql(database, counts)).toBe(`${records}|${records}`);
     },
     LIMIT,
   );

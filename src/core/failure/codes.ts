@@ -8,6 +8,7 @@ import { FILE_CODES } from "./file-codes.ts";
 import { KAFKA_PRODUCER_CODES } from "./kafka-producer-codes.ts";
 import { LOGIN_CODES } from "./login-codes.ts";
 import { POSTGRES_CODES } from "./postgres-codes.ts";
+import { RECOVERY_CODES } from "./recovery-codes.ts";
 import { REGISTRY_CODES } from "./registry-codes.ts";
 
 export const CODES = {
@@ -321,6 +322,7 @@ export const CODES = {
   ),
   ...POSTGRES_CODES,
   // schema sources
+  ...RECOVERY_CODES,
   ...REGISTRY_CODES,
   // coverage
   "coverage.owned": spec(

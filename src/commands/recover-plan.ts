@@ -1,0 +1,131 @@
+/** What recovery has to do: the gaps of the chosen sinks against raw, and where raw has what they lack. */
+import { IndexSegments } from "../core/coverage/index-segments.ts";
+import { intersectRanges, normalRanges, unionRanges } from "../core/coverage/ranges.ts";
+import type { IndexEntry } from "../core/coverage/state.ts";
+import { parseState } from "../core/coverage/state-json.ts";
+import { Failure } from "../core/failure/failure.ts";
+import type { Range } from "../core/ports/coverage.ts";
+import type { StreamId, StreamKey } from "../core/records/stream.ts";
+import { ReplayOrder, type Wanted } from "../core/recovery/replay-order.ts";
+import type { Cli } from "./cli.ts";
+import type { PipelineConfig, ResolvedConfig, SinkOf } from "./config-file.ts";
+import { type Gap, gapsBetween, summarizeCoverage } from "./coverage-summary.ts";
+import { placesOfSink } from "./inspect-coverage.ts";
+import { objectSinkStores } from "./object-stores.ts";
+
+export interface RecoverChoice {
+  /** Empty: all beside the primary one. */
+  readonly sinks: readonly string[];
+  /** Empty: all. */
+  readonly topics: readonly string[];
+  readonly from: bigint | null;
+  readonly to: bigint | null;
+}
+
+export interface SinkGaps {
+  readonly sink: string;
+  readonly gaps: readonly Gap[];
+}
+
+export interface RecoverPlan {
+  readonly sinks: readonly SinkGaps[];
+  /** Of any of the sinks. */
+  readonly wanted: Wanted;
+  readonly index: readonly IndexEntry[];
+}
+
+/** The sinks to fill, of the configuration: what decoded rows come after is filled with them. Throws cli.usage. */
+export function sinksToFill<S extends Pick<PipelineConfig["sink"], "name" | "role" | "receives">>(
+  all: readonly S[],
+  named: readonly string[],
+  file: string,
+): readonly S[] {
+  const secondary = all.filter((s) => s.role === "secondary");
+  const unknown = named.find((n) => !secondary.some((s) => s.name === n));
+  if (unknown !== undefined)
+    throw new Failure("cli.usage", `no sink beside the primary one is named ${JSON.stringify(unknown)}`, {
+      at: file,
+      hint: `There are: ${secondary.map((s) => s.name).join(", ") || "none"}`,
+    });
+  const chosen = secondary.filter((s) => named.length === 0 || named.includes(s.name));
+  const decodes = chosen.some((s) => s.receives === "decoded");
+  return secondary.filter((s) => chosen.includes(s) || (decodes && s.receives === "rejected"));
+}
+
+/** Throws recovery.unsupported where raw is of another kind. */
+export function rawSinkOf(config: ResolvedConfig): SinkOf<"parquet"> {
+  if (config.sink.type === "parquet") return config.sink;
+  throw new Failure("recovery.unsupported", `raw is in a sink of type ${config.sink.type}`, {
+    at: config.file,
+    hint: "This version reads raw again from Parquet files, in a folder or a bucket",
+  });
+}
+
+export async function planRecovery(
+  loaded: PipelineConfig,
+  config: ResolvedConfig,
+  choice: RecoverChoice,
+  cli: Cli,
+): Promise<RecoverPlan> {
+  const raw = rawSinkOf(config);
+  const { versions } = objectSinkStores(config.pipeline.name, raw, "recover", null);
+  const newest = await versions.read();
+  if (newest === null) return { sinks: [], wanted: new Map(), index: [] };
+  const state = parseState(newest.bytes, newest.name, newest.version);
+  const has = summarizeCoverage(state).streams;
+  const sinks: SinkGaps[] = [];
+  for (const sink of sinksToFill(loaded.sinks, choice.sinks, config.file)) {
+    const places = await placesOfSink(loaded, sink, config.file, cli);
+    const lacks = gapsBetween(
+      has,
+      places.flatMap((p) => p.streams),
+    );
+    sinks.push({ sink: sink.name, gaps: lacks.flatMap((g) => narrowed(g, choice)) });
+  }
+  const wanted = new Map<StreamKey, readonly Range[]>();
+  for (const { stream, ranges } of sinks.flatMap((s) => s.gaps))
+    wanted.set(stream, unionRanges(normalRanges(wanted.get(stream) ?? []), normalRanges(ranges)));
+  if (wanted.size === 0) return { sinks, wanted, index: [] };
+  const segments = new IndexSegments(versions, "recover");
+  const index: IndexEntry[] = [];
+  for (const s of state.segments) index.push(...(await segments.entries(s)));
+  index.push(...state.index);
+  refuseUnindexed(index, wanted, versions.place);
+  return { sinks, wanted, index };
+}
+
+function narrowed(gap: Gap, { topics, from, to }: RecoverChoice): readonly Gap[] {
+  if (topics.length > 0 && !topics.includes(gap.topic)) return [];
+  const last = gap.ranges.at(-1)?.next ?? 0n;
+  const ranges = intersectRanges(normalRanges(gap.ranges), [{ from: from ?? 0n, next: to ?? last }]);
+  return ranges.length === 0 ? [] : [{ ...gap, ranges }];
+}
+
+function refuseUnindexed(index: readonly IndexEntry[], wanted: Wanted, place: string): void {
+  const [first] = new ReplayOrder(index, wanted).missing(wanted);
+  if (first === undefined) return;
+  const [stream, [range]] = first;
+  throw new Failure(
+    "recovery.raw_missing",
+    `no raw file is known for ${stream} [${range?.from}, ${range?.next})`,
+    {
+      at: place,
+    },
+  );
+}
+
+export function positionsOf(gaps: readonly Gap[]): bigint {
+  return gaps.flatMap((g) => g.ranges).reduce((n, r) => n + (r.next - r.from), 0n);
+}
+
+/** Streams by the incarnation of their topic: one run can have one of each name. */
+export function byIncarnation(wanted: Wanted): ReadonlyMap<number, readonly StreamId[]> {
+  return Map.groupBy([...wanted.keys()].map(streamIdOf), (id) => id.incarnation);
+}
+
+function streamIdOf(key: StreamKey): StreamId {
+  const [transport, cluster = "", topic = "", incarnation, partition] = key.split("/");
+  if (transport !== "kafka")
+    throw new Failure("recovery.unsupported", "only records of Kafka can be recovered", { at: key });
+  return { transport, cluster, topic, incarnation: Number(incarnation), partition: Number(partition) };
+}

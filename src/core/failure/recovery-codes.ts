@@ -1,0 +1,22 @@
+/** Error codes of recovery, which fills the gaps of sinks from raw: a part of the one list in `codes.ts`. */
+import { spec } from "./code-spec.ts";
+
+export const RECOVERY_CODES = {
+  "recovery.unsupported": spec(
+    "config",
+    false,
+    "The raw sink is of a kind that this version cannot read again.",
+  ),
+  "recovery.raw_missing": spec(
+    "environment",
+    false,
+    "A raw file that coverage names is not there. Was it removed or rewritten? What it held cannot be recovered from raw.",
+  ),
+  "recovery.not_raw": spec("runtime", false, "A file in the place of a raw file has other columns."),
+  "recovery.raw_order": spec("runtime", false, "A position stands twice in raw files, or out of order."),
+  "recovery.behind": spec(
+    "runtime",
+    true,
+    "Gaps are left after recovery: the sink did not take what it was given. The log says why.",
+  ),
+} as const;

@@ -1,0 +1,44 @@
+/** Row groups in one buffer, on their way to a lane: their number, where each ends, then their bytes. */
+import { Failure } from "../failure/failure.ts";
+
+const WORD = 4;
+
+export interface PackedGroups {
+  readonly groups: readonly Uint8Array[];
+  /** They are of one file, so rows of a stream follow one another. */
+  readonly oneFile: boolean;
+}
+
+const headBytes = (groups: number): number => (2 + groups) * WORD;
+
+export function packedBytes({ groups }: PackedGroups): number {
+  return groups.reduce((n, g) => n + g.length, headBytes(groups.length));
+}
+
+/** `buffer` has room for `packedBytes`. */
+export function packGroups({ groups, oneFile }: PackedGroups, buffer: ArrayBuffer): void {
+  const view = new DataView(buffer);
+  const bytes = new Uint8Array(buffer);
+  view.setUint32(0, oneFile ? 1 : 0, true);
+  view.setUint32(WORD, groups.length, true);
+  let at = headBytes(groups.length);
+  for (const [i, g] of groups.entries()) {
+    bytes.set(g, at);
+    at += g.length;
+    view.setUint32((2 + i) * WORD, at, true);
+  }
+}
+
+export function unpackGroups(bytes: Uint8Array): PackedGroups {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const count = view.getUint32(WORD, true);
+  let at = headBytes(count);
+  const groups = Array.from({ length: count }, (_, i) => {
+    const end = view.getUint32((2 + i) * WORD, true);
+    if (end < at || end > bytes.length) throw new Failure("internal.bug", "packed row groups do not fit");
+    const group = bytes.subarray(at, end);
+    at = end;
+    return group;
+  });
+  return { groups, oneFile: view.getUint32(0, true) === 1 };
+}

@@ -1,0 +1,138 @@
+/**
+ * Raw files as a source: what has landed is read again for the sinks that lack it. The broker is not asked.
+ *
+ * A bundle holds one set of files, each row group as a Parquet file of its own (`packGroups`), and a frame for each
+ * stream that has come to the set. Frames reach over what is not wanted: lanes leave it out by their coverage.
+ */
+import type { Range } from "../ports/coverage.ts";
+import type { AckMark, FoundStream, Source, SourceHost } from "../ports/source.ts";
+import type { Frame } from "../records/frame.ts";
+import { type StreamId, type StreamKey, streamKey } from "../records/stream.ts";
+import { type PackedGroups, packedBytes, packGroups } from "./packed-groups.ts";
+import type { ReplayOrder, ReplayStep } from "./replay-order.ts";
+
+/** Reads the row groups of all files of a set. Throws recovery.raw_missing where one is not there any more. */
+export type ReadSet = (set: ReplayStep["set"]) => Promise<PackedGroups>;
+
+export interface ReplayStream {
+  readonly id: StreamId;
+  /** From the first position that is wanted to the end of the last. */
+  readonly span: Range;
+}
+
+export interface ReplayParts {
+  readonly order: ReplayOrder;
+  readonly read: ReadSet;
+}
+
+interface Place {
+  readonly stream: number;
+  readonly lane: number;
+  position: bigint;
+  attempt: number;
+}
+
+export class ReplaySource implements Source {
+  readonly #streams: readonly ReplayStream[];
+  readonly #p: ReplayParts;
+  readonly #places = new Map<StreamKey, Place>();
+  readonly #keys = new Map<number, StreamKey>();
+  #closed = false;
+  #paused = false;
+  #wake: () => void = () => {};
+
+  constructor(streams: readonly ReplayStream[], parts: ReplayParts) {
+    this.#streams = streams;
+    this.#p = parts;
+  }
+
+  async run(host: SourceHost): Promise<void> {
+    const starts = await host.begin(this.#streams.map(found), null);
+    for (const { id, stream, lane, position, attempt } of starts) {
+      const key = streamKey(id);
+      // A lane may have died while it was begun.
+      if (!this.#places.has(key)) this.#place(key, { stream, lane, position, attempt });
+    }
+    host.healthy();
+    while (!this.#closed) {
+      const step = this.#paused ? null : this.#p.order.take();
+      if (step === null) await this.#woken();
+      else await this.#give(host, step);
+    }
+  }
+
+  async #give(host: SourceHost, step: ReplayStep): Promise<void> {
+    const packed = await this.#p.read(step.set);
+    for (const lane of new Set(step.parts.map((p) => this.#places.get(p.stream)!.lane))) {
+      while (!this.#closed && !this.#paused && host.room(lane) <= 0)
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+          host.whenRoom(lane, resolve);
+        });
+      if (this.#closed || this.#paused) return;
+      const bytes = packedBytes(packed);
+      const buffer = host.takeBuffer(bytes);
+      packGroups(packed, buffer);
+      const frames = step.parts.flatMap((p) => this.#frame(p.stream, p.next, lane, bytes));
+      host.deliver(lane, { buffer, frames, receivedAt: 0 });
+    }
+  }
+
+  #frame(stream: StreamKey, next: bigint, lane: number, end: number): Frame[] {
+    const place = this.#places.get(stream)!;
+    // Moved on, or back before this set, while it was read.
+    if (place.lane !== lane || next <= place.position) return [];
+    const from = place.position;
+    place.position = next;
+    const { attempt } = place;
+    return [{ stream: place.stream, attempt, from, next, start: 0, end, aborted: [], committedOnly: false }];
+  }
+
+  seek(stream: number, position: bigint, attempt: number): void {
+    const key = this.#keys.get(stream);
+    const place = key === undefined ? undefined : this.#places.get(key);
+    if (key === undefined || place === undefined) return;
+    place.position = position;
+    place.attempt = attempt;
+    this.#p.order.seek(key, position);
+    this.#wake();
+  }
+
+  #place(key: StreamKey, place: Place): void {
+    this.#places.set(key, place);
+    this.#keys.set(place.stream, key);
+    this.#p.order.seek(key, place.position);
+  }
+
+  confirmation(): Promise<null> {
+    return Promise.resolve(null);
+  }
+
+  /** Nobody waits for it. */
+  acknowledge(_marks: readonly AckMark[]): Promise<void> {
+    return Promise.resolve();
+  }
+
+  pause(): void {
+    this.#paused = true;
+    this.#wake();
+  }
+
+  close(): Promise<void> {
+    this.#closed = true;
+    this.#wake();
+    return Promise.resolve();
+  }
+
+  #woken(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve;
+    });
+  }
+}
+
+function found({ id, span }: ReplayStream): FoundStream {
+  const { transport, cluster, topic, partition } = id;
+  const { from: earliest, next: latest } = span;
+  return { transport, cluster, topic, partition, topicId: null, committed: null, earliest, latest };
+}

@@ -1,0 +1,166 @@
+/**
+ * Goal: raw files come as frames that follow one another, wait for room, go back where they are told to, and end when
+ * the run does. Method: the source against a host that keeps what it is given.
+ */
+import { expect, test } from "bun:test";
+import type { IndexEntry } from "../../../src/core/coverage/state.ts";
+import type { FoundStream, SourceHost, StreamStart } from "../../../src/core/ports/source.ts";
+import type { FrameBundle } from "../../../src/core/records/frame.ts";
+import { type StreamId, streamKey } from "../../../src/core/records/stream.ts";
+import { unpackGroups } from "../../../src/core/recovery/packed-groups.ts";
+import { ReplayOrder } from "../../../src/core/recovery/replay-order.ts";
+import { ReplaySource } from "../../../src/core/recovery/replay-source.ts";
+import { ReplayCoverage, ReplayWriter } from "../../../src/core/recovery/replayed.ts";
+import { batchOf, bytes, row } from "../formats/parquet/rows.ts";
+
+const id = (partition: number): StreamId => ({
+  transport: "kafka",
+  cluster: "c",
+  topic: "t",
+  incarnation: 2,
+  partition,
+});
+const A = streamKey(id(0));
+const B = streamKey(id(1));
+const span = (from: bigint, next: bigint) => ({ from, next });
+const set = (n: string, spans: IndexEntry["spans"]): IndexEntry => ({
+  id: n,
+  targets: [],
+  spans,
+  rows: 0,
+  bytes: 0,
+});
+const WANTED = new Map([
+  [A, [span(0n, 4n), span(6n, 9n)]],
+  [B, [span(1n, 3n)]],
+]);
+const INDEX = [
+  set("1", [
+    { stream: A, ...span(0n, 6n) },
+    { stream: B, ...span(0n, 3n) },
+  ]),
+  set("2", [{ stream: A, ...span(6n, 9n) }]),
+];
+
+class Host {
+  readonly given: string[] = [];
+  readonly found: FoundStream[] = [];
+  full = false;
+  #wake: () => void = () => {};
+  readonly host: SourceHost;
+
+  constructor() {
+    this.host = {
+      lanes: 1,
+      begin: async (found: readonly FoundStream[]): Promise<StreamStart[]> => {
+        this.found.push(...found);
+        return found.map((f, i) => ({
+          id: id(f.partition),
+          stream: i,
+          lane: 0,
+          position: f.earliest,
+          attempt: 0,
+        }));
+      },
+      healthy: () => {},
+      room: () => (this.full ? 0 : 1000),
+      whenRoom: (_: number, wake: () => void) => {
+        this.#wake = wake;
+      },
+      takeBuffer: (n: number) => new ArrayBuffer(n + 7),
+      deliver: (_: number, { buffer, frames }: FrameBundle) => {
+        const { groups } = unpackGroups(new Uint8Array(buffer, 0, frames[0]!.end));
+        const texts = groups.map((g) => new TextDecoder().decode(g)).join("+");
+        for (const f of frames) this.given.push(`${texts}: ${f.stream}.${f.attempt} [${f.from}, ${f.next})`);
+      },
+    } as unknown as SourceHost;
+  }
+
+  room(): void {
+    this.full = false;
+    this.#wake();
+  }
+}
+
+function started() {
+  const host = new Host();
+  const source = new ReplaySource(
+    [
+      { id: id(0), span: span(0n, 9n) },
+      { id: id(1), span: span(1n, 3n) },
+    ],
+    {
+      order: new ReplayOrder(INDEX, WANTED),
+      read: async (s) => ({ groups: [bytes(`s${s.id}`), bytes("!")], oneFile: true }),
+    },
+  );
+  return { host, source };
+}
+const settled = () => Bun.sleep(5);
+
+test("frames follow one another, over what is not wanted, and a stream that goes back is given again", async () => {
+  const { host, source } = started();
+  const run = source.run(host.host);
+  await settled();
+  const all = ["s1+!: 0.0 [0, 4)", "s1+!: 1.0 [1, 3)", "s2+!: 0.0 [4, 9)"];
+  expect(host.given).toEqual(all);
+  expect(host.found.map((f) => [f.partition, f.earliest, f.latest, f.committed, f.topicId])).toEqual([
+    [0, 0n, 9n, null, null],
+    [1, 1n, 3n, null, null],
+  ]);
+  source.seek(0, 2n, 1);
+  source.seek(77, 2n, 1);
+  await settled();
+  expect(host.given.slice(3)).toEqual(["s1+!: 0.1 [2, 4)", "s2+!: 0.1 [4, 9)"]);
+  expect(await source.confirmation()).toBeNull();
+  await source.acknowledge([{ stream: 0, next: 9n }]);
+  await source.close();
+  await run;
+});
+
+test("it waits for room, and a pause ends the waiting", async () => {
+  const { host, source } = started();
+  host.full = true;
+  const run = source.run(host.host);
+  await settled();
+  expect(host.given).toEqual([]);
+  host.room();
+  await settled();
+  expect(host.given.length).toBe(3);
+  host.full = true;
+  source.seek(0, 0n, 1);
+  await settled();
+  source.pause();
+  await settled();
+  expect(host.given.length).toBe(3);
+  await source.close();
+  await run;
+});
+
+test("a file that cannot be read ends the run with its failure", async () => {
+  const { host } = started();
+  const source = new ReplaySource([{ id: id(0), span: span(0n, 9n) }], {
+    order: new ReplayOrder(INDEX, WANTED),
+    read: () => Promise.reject(new Error("gone")),
+  });
+  expect(source.run(host.host)).rejects.toThrow("gone");
+});
+
+test("in the place of the primary sink all is covered but what is wanted, and rows go nowhere", async () => {
+  const coverage = new ReplayCoverage(WANTED, 2);
+  const [claim] = await coverage.claim([A]);
+  expect(claim).toMatchObject({ covered: [span(4n, 6n)], origin: 0n, lost: [], staleCommit: null });
+  expect(await coverage.topic()).toEqual({ topicId: "", incarnation: 2 });
+  expect(await coverage.covered()).toEqual([]);
+  expect(() => coverage.claim(["kafka/c/t/2/9"])).toThrow("nobody lacks");
+  expect(coverage.lease()).rejects.toThrow();
+
+  const writer = new ReplayWriter();
+  writer.open("1");
+  expect(writer.write(batchOf([row(0, { key: bytes("ab"), value: bytes("cde") }), row(1)]))).toBe(2);
+  expect([writer.largest, writer.held]).toEqual([5, 0]);
+  expect(await writer.seal()).toEqual({ targets: [], covered: true, rows: 2, bytes: 0 });
+  await writer.flush();
+  await writer.abort();
+  expect(writer.largest).toBe(0);
+});
