@@ -1,6 +1,4 @@
 /** The decoding part of a lane: from records to the sinks of typed rows and of rejects. */
-import { DuckEngine } from "../adapters/duckdb/engine.ts";
-import { ParquetEncoder } from "../adapters/duckdb/parquet-encode.ts";
 import type { LaneTransactions } from "../adapters/kafka/sink/lane-transactions.ts";
 import { createNet } from "../adapters/net/net.ts";
 import { ParquetTableWriter } from "../adapters/parquet/table-writer.ts";
@@ -32,9 +30,8 @@ import type { LaneBranch, LaneDecode, LaneSink } from "./lane-config.ts";
 import { openLaneStore } from "./lane-store.ts";
 import { derivedKafkaWriter, laneTransactions } from "./lane-writers.ts";
 import { decoderOptions, payloadDecoder } from "./payload-decoder.ts";
+import { tableEncoding } from "./table-encoding.ts";
 
-/** Of the engine that encodes row groups. */
-const ENGINE_BYTES = 256 * 1024 * 1024;
 const HOLD_SHARE = 4;
 /** A table that could not be prepared is tried again after so long, ms. */
 const RETRY_MS = 5_000;
@@ -127,7 +124,7 @@ class DerivedSink {
   #lane: LaneSink;
   #fields: readonly ColumnField[];
   #targets: readonly TargetColumn[] | null = null;
-  #engine: DuckEngine | null = null;
+  #encode: ((batch: TableBatch) => Uint8Array) | null = null;
   readonly #transactions: LaneTransactions | null;
   #made = 0;
   #sets = 0;
@@ -224,10 +221,9 @@ class DerivedSink {
     }
     if (lane.kind !== "parquet") throw new Failure("internal.bug", "no sink of rows");
     const { compression, compression_level: level, pipeline, sink, version } = lane.writer;
-    this.#engine ??= new DuckEngine({ threads: 1, memoryBytes: ENGINE_BYTES, spill: null, allowed: [] });
-    const encoder = new ParquetEncoder(this.#engine, { compression, level });
+    this.#encode ??= tableEncoding({ compression, level }, this.#c.codecs);
     const { objects: store } = openLaneStore(lane.store, instance);
-    const parts = { store, encode: (batch: TableBatch) => encoder.encode(batch) };
+    const parts = { store, encode: this.#encode };
     return new ParquetTableWriter({ folder: "", pipeline, sink, version }, parts);
   }
 }

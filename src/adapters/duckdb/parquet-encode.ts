@@ -30,7 +30,7 @@ export class ParquetEncoder {
 
   encode(batch: TableBatch): Uint8Array {
     const { constants, varying } = parted(batch);
-    const version = varying.fields.some((f) => hasUint32(f.type)) ? "v1" : "v2";
+    const version = varying.fields.some((f) => hasInt32(f.type)) ? "v1" : "v2";
     const columns = varying.fields.map((f) => sqlName(f.name)).join(", ");
     try {
       this.#engine.lend(withoutInstants(varying), (view) =>
@@ -50,19 +50,21 @@ export class ParquetEncoder {
 }
 
 /**
- * DuckDB 1.5 begins the deltas of a uint32 above 2^31 (DELTA_BINARY_PACKED, which v1 does not use) with a number of more
- * than 32 bits, and Arrow's readers find no end of the page.
+ * DuckDB 1.5 writes deltas of 32-bit integers (DELTA_BINARY_PACKED, which v1 does not use) in 64 bits: where a uint32 is
+ * above 2^31, or two int32 differ by that much, Arrow's readers find no end of the page.
  */
-function hasUint32(type: ColumnType): boolean {
+function hasInt32(type: ColumnType): boolean {
   switch (type.id) {
     case "int":
-      return type.bits === 32 && !type.signed;
+      return type.bits === 32;
+    case "date32":
+      return true;
     case "list":
-      return hasUint32(type.item.type);
+      return hasInt32(type.item.type);
     case "map":
-      return hasUint32(type.key.type) || hasUint32(type.value.type);
+      return hasInt32(type.key.type) || hasInt32(type.value.type);
     case "struct":
-      return type.fields.some((f) => hasUint32(f.type));
+      return type.fields.some((f) => hasInt32(f.type));
     default:
       return false;
   }

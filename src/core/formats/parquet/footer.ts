@@ -1,6 +1,6 @@
 /** FileMetaData and RowGroup (parquet-format src/main/thrift/parquet.thrift). */
 import type { ChunkInfo, ChunkStatistics } from "./page.ts";
-import { type LeafSpec, writeSchema } from "./schema.ts";
+import type { LeafSpec } from "./schema.ts";
 import { T, ThriftWriter } from "./thrift.ts";
 
 export const MAGIC = Uint8Array.of(0x50, 0x41, 0x52, 0x31); // PAR1
@@ -9,9 +9,11 @@ const FORMAT_VERSION = 2;
 const MOST_ORDINALS = 0x7fff;
 const UTF8 = new TextEncoder();
 
+type FooterLeaf = Pick<LeafSpec, "path" | "physical">;
+
 /** One row group as footer bytes, so that a long file keeps bytes and not objects. */
 export function rowGroupBytes(
-  leaves: readonly LeafSpec[],
+  leaves: readonly FooterLeaf[],
   chunks: readonly ChunkInfo[],
   rows: number,
   at: number,
@@ -38,7 +40,7 @@ export function rowGroupBytes(
   return w.view().slice();
 }
 
-function writeChunk(w: ThriftWriter, leaf: LeafSpec, c: ChunkInfo): void {
+function writeChunk(w: ThriftWriter, leaf: FooterLeaf, c: ChunkInfo): void {
   w.open().i64(2, 0).open(3);
   w.i32(1, leaf.physical);
   w.list(2, T.i32, c.encodings.length);
@@ -60,7 +62,9 @@ function writeStatistics(w: ThriftWriter, s: ChunkStatistics): void {
 }
 
 export interface FooterContent {
-  readonly prefix: string;
+  /** Encoded SchemaElements, the root first, and how many there are. */
+  readonly schema: Uint8Array;
+  readonly elements: number;
   readonly leaves: number;
   readonly rows: number;
   readonly rowGroups: readonly Uint8Array[];
@@ -70,11 +74,9 @@ export interface FooterContent {
 
 /** Footer, its length and the magic: the end of the file. */
 export function footerBytes(f: FooterContent): Uint8Array {
-  const schema = new ThriftWriter();
-  const elements = writeSchema(schema, f.prefix);
   const w = new ThriftWriter();
   w.open().i32(1, FORMAT_VERSION);
-  w.list(2, T.struct, elements).raw(schema.view());
+  w.list(2, T.struct, f.elements).raw(f.schema);
   w.i64(3, f.rows);
   w.list(4, T.struct, f.rowGroups.length);
   for (const group of f.rowGroups) w.raw(group);

@@ -28,7 +28,7 @@ export class LevelWriter {
   #packedAt = -1;
   #groups = 0;
 
-  /** `maxLevel` 1 to 3. */
+  /** `maxLevel` 1 to 15: a packed group is one word. */
   constructor(maxLevel: number) {
     this.#width = 32 - Math.clz32(maxLevel);
     this.#out = new Uint8Array(16);

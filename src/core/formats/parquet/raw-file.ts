@@ -12,8 +12,9 @@ import { footerBytes, MAGIC, rowGroupBytes } from "./footer.ts";
 import { Int64Column } from "./int64-column.ts";
 import type { ChunkInfo, PageContext } from "./page.ts";
 import { DICTIONARY_LIMIT, RunColumn, type RunKind } from "./run-column.ts";
-import { type LeafSpec, leavesOf } from "./schema.ts";
+import { type LeafSpec, leavesOf, writeSchema } from "./schema.ts";
 import { OutQueue } from "./slabs.ts";
+import { ThriftWriter } from "./thrift.ts";
 
 export interface RawFileOptions {
   readonly context: PageContext;
@@ -150,9 +151,12 @@ export class RawFile {
   /** Ends the file; afterwards only `out` is of use. */
   finish(metadata: readonly (readonly [key: string, value: string])[]): void {
     this.#closeGroup();
+    const schema = new ThriftWriter();
+    const elements = writeSchema(schema, this.#o.prefix);
     this.#out.append(
       footerBytes({
-        prefix: this.#o.prefix,
+        schema: schema.view(),
+        elements,
         leaves: this.#leaves.length,
         rows: this.#rows,
         rowGroups: this.#groups,
