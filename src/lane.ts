@@ -40,7 +40,7 @@ function build(
     {
       ...{ lane: init.lane, instance, codecs, post },
       primaryOpen: () => lane?.isOpen ?? false,
-      schema: (topic, ref) => schemas.schema(topic, ref),
+      schema: (topic, ref, inferred) => schemas.schema(topic, ref, inferred),
     },
     decodeLane,
   );

@@ -42,7 +42,9 @@ async function tablesOf(config: PipelineConfig): Promise<{
 }> {
   if (config.decode === null) return { tables: [], text: () => "" };
   const { decodeText, explainDecode } = await import("./explain-decode.ts");
-  const tables = await explainDecode(config.decode, topicsOf(config), prefixOf(config));
+  const { learnedHere } = await import("./own-schemas.ts");
+  const learned = await learnedHere(config);
+  const tables = await explainDecode(config.decode, topicsOf(config), prefixOf(config), learned);
   return { tables, text: (colour) => decodeText(tables, colour) };
 }
 

@@ -1,6 +1,7 @@
 /** The tables that `[decode]` makes of topics, for `config explain`: as far as files tell, since it asks no server. */
 import { subjectOfPlan } from "../adapters/registry/schema-sources.ts";
 import { type DecodeSection, type PayloadPlan, payloadPlan } from "../core/config/decode-options.ts";
+import type { SchemaText } from "../core/schema/resolver.ts";
 import type { ColumnType } from "../core/types/table-batch.ts";
 import { sourceOf, type TableField } from "../core/types/table-schema.ts";
 import { typeText } from "../core/types/type-text.ts";
@@ -27,11 +28,12 @@ export interface ExplainedTable {
   readonly note: string;
 }
 
-/** One for each of the topics. Touches no network. */
+/** One for each of the topics. Touches no network. `learned`: by topic, of those without a schema; null: not to be known here. */
 export async function explainDecode(
   decode: DecodeSection,
   topics: readonly string[],
   prefix: string,
+  learned: ReadonlyMap<string, string> | null = new Map(),
 ): Promise<ExplainedTable[]> {
   const { registry } = decode;
   const sources = offlineSchemas(decode);
@@ -46,8 +48,9 @@ export async function explainDecode(
         note: "the registry is asked when the pipeline runs, and by `twg doctor`",
       };
     try {
-      const text = await sources.table(topic, "value");
-      if (text === null) return { topic, schema, columns: null, note: "columns come with the records" };
+      const text = (await sources.table(topic, "value")) ?? learnedText(learned?.get(topic));
+      if (text === null)
+        return { topic, schema, columns: null, note: learned === null ? ELSEWHERE : NOT_YET };
       const { fields } = payloadDecoder(text, plan, null, decoderOptions(decode, prefix));
       return { topic, schema, columns: fields.flatMap((f) => explained(f, "", "")), note: "" };
     } catch (e) {
@@ -57,12 +60,20 @@ export async function explainDecode(
   return await Promise.all(topics.map(one));
 }
 
+const NOT_YET = "columns come with the records, and stay";
+const ELSEWHERE = "columns come with the records, and stay: they are kept in the bucket";
+
+function learnedText(text: string | undefined): SchemaText | null {
+  if (text === undefined) return null;
+  return { format: "json", text, references: [], id: "", subject: null, version: null };
+}
+
 function originOf(decode: DecodeSection, plan: PayloadPlan, topic: string): string {
   const of = plan.message === null ? "" : `, ${plan.message}`;
   if (plan.readerSchema !== null) return `${plan.format} resolved to ${plan.readerSchema}`;
   if (plan.schemaFile !== null) return `${plan.format} by ${plan.schemaFile}${of}`;
   if (decode.registry === undefined && decode.schema_dir === undefined)
-    return `${plan.format} without a schema`;
+    return `${plan.format} without a schema, columns learned from its records`;
   const subject = subjectOfPlan(decode.subject_strategy, plan, topic, "value");
   const place = decode.registry === undefined ? decode.schema_dir : "the registry";
   return `${plan.format} by ${subject} in ${place}${of}`;

@@ -21,12 +21,12 @@ import { TableBranchWriter } from "../core/pipeline/table-branch.ts";
 import type { BranchWriter } from "../core/ports/branch-parts.ts";
 import type { FromLane } from "../core/ports/lane.ts";
 import type { RefusedCell, TableSink } from "../core/ports/table-sink.ts";
-import type { SchemaRef, SchemaText } from "../core/schema/resolver.ts";
 import type { ColumnField, TableBatch } from "../core/types/table-batch.ts";
 import { cellValue } from "../core/types/value-cells.ts";
 import { valueJson } from "../core/types/value-json.ts";
 import { crashHook } from "./crash-hook.ts";
 import type { LaneBranch, LaneDecode, LaneSink } from "./lane-config.ts";
+import { type AskForSchema, inferredSchemas } from "./lane-inference.ts";
 import { openLaneStore } from "./lane-store.ts";
 import { derivedKafkaWriter, laneTransactions } from "./lane-writers.ts";
 import { decoderOptions, payloadDecoder } from "./payload-decoder.ts";
@@ -44,7 +44,7 @@ export interface DecodeContext {
   readonly first: number;
   readonly primaryOpen: () => boolean;
   readonly post: (m: FromLane) => void;
-  readonly schema: (topic: string, ref: SchemaRef) => Promise<SchemaText>;
+  readonly schema: AskForSchema;
 }
 
 export interface DecodeLane {
@@ -79,7 +79,7 @@ export function decodeLane(
         return framingOf(framing, { part: "value", protobuf, maxPayloadBytes, codecs: context.codecs });
       },
       failsOnError: (topic) => planOf(decode, topic).onError === "fail",
-      schema: context.schema,
+      ...inferredSchemas(decode.options, decode.prefix, context.schema),
       compile: (topic, schema, message) =>
         payloadDecoder(schema, planOf(decode, topic), message, decoderOptions(decode.options, decode.prefix)),
       fit: async (fields) => {

@@ -8,9 +8,11 @@ export interface AskSchema {
   readonly n: number;
   readonly topic: string;
   readonly ref: SchemaRef;
+  /** The table's schema as its records tell it, where no other is known; null: what is known is asked for. */
+  readonly inferred: string | null;
 }
 
-/** To it. */
+/** To it. Neither: nothing is known of the schema, it is to be inferred. */
 export interface AnswerSchema {
   readonly t: "schema";
   readonly n: number;
@@ -20,7 +22,10 @@ export interface AnswerSchema {
 
 export class AskedSchemas {
   readonly #post: (ask: AskSchema) => void;
-  readonly #waiting = new Map<number, { resolve: (s: SchemaText) => void; reject: (e: unknown) => void }>();
+  readonly #waiting = new Map<
+    number,
+    { resolve: (s: SchemaText | null) => void; reject: (e: unknown) => void }
+  >();
   #n = 0;
 
   constructor(post: (ask: AskSchema) => void) {
@@ -28,29 +33,29 @@ export class AskedSchemas {
   }
 
   /** Rejects with the control thread's failure. */
-  schema(topic: string, ref: SchemaRef): Promise<SchemaText> {
+  schema(topic: string, ref: SchemaRef, inferred: string | null): Promise<SchemaText | null> {
     const n = this.#n++;
     return new Promise((resolve, reject) => {
       this.#waiting.set(n, { resolve, reject });
-      this.#post({ t: "ask_schema", n, topic, ref });
+      this.#post({ t: "ask_schema", n, topic, ref, inferred });
     });
   }
 
   answer({ n, schema, failure }: AnswerSchema): void {
     const waiting = this.#waiting.get(n);
     this.#waiting.delete(n);
-    if (schema !== null) waiting?.resolve(schema);
-    else if (failure !== null) waiting?.reject(fromWire(failure));
+    if (failure === null) waiting?.resolve(schema);
+    else waiting?.reject(fromWire(failure));
   }
 }
 
 /** In the control thread. */
 export async function answerSchema(
-  { n, topic, ref }: AskSchema,
-  find: (topic: string, ref: SchemaRef) => Promise<SchemaText>,
+  { n, topic, ref, inferred }: AskSchema,
+  find: (topic: string, ref: SchemaRef, inferred: string | null) => Promise<SchemaText | null>,
 ): Promise<AnswerSchema> {
   try {
-    return { t: "schema", n, schema: await find(topic, ref), failure: null };
+    return { t: "schema", n, schema: await find(topic, ref, inferred), failure: null };
   } catch (e) {
     return { t: "schema", n, schema: null, failure: toWire(asFailure(e)) };
   }

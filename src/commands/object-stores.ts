@@ -1,5 +1,5 @@
 /** The stores of an object sink: a folder of this machine, or a bucket. The only place that tells them apart. */
-import { coverageFolderOf, LocalVersionedStore } from "../adapters/coverage/local.ts";
+import { coverageFolderOf, LocalVersionedStore, schemaFolderOf } from "../adapters/coverage/local.ts";
 import { coverageKeyOf, ObjectVersionedStore } from "../adapters/coverage/object-store.ts";
 import { LocalObjectStore, stagingOf } from "../adapters/object-store/local.ts";
 import { type S3Connection, s3Connection } from "../adapters/object-store/s3-connection.ts";
@@ -24,6 +24,8 @@ const DISK_INTERVAL_MS = 20;
 export interface ObjectSinkStores {
   readonly objects: ObjectStore;
   readonly versions: VersionedStore;
+  /** Of what was learned of schemas. */
+  readonly schemas: VersionedStore;
   /** Shortest time between two writes of the coverage object, ms. */
   readonly intervalMs: number;
   readonly lane: LaneStore;
@@ -57,6 +59,7 @@ function folderStores(
   return {
     objects,
     versions: new LocalVersionedStore(coverageFolderOf(root, pipeline, sink), hook ?? undefined),
+    schemas: new LocalVersionedStore(schemaFolderOf(root, pipeline, sink)),
     intervalMs: DISK_INTERVAL_MS,
     lane: { t: "local", root, staging },
     prepare: () => objects.prepare(),
@@ -80,6 +83,10 @@ function bucketStores(
       folder: coverageKeyOf(pipeline, sink.name),
       instance,
       hook: hook ?? undefined,
+    }),
+    schemas: new ObjectVersionedStore(new S3Objects(requests), {
+      folder: `${ownFolder(pipeline, sink.name)}/schemas`,
+      instance,
     }),
     intervalMs: (sink.s3 ?? s3Defaults()).coverage_interval_ms,
     get lane(): LaneStore {

@@ -65,6 +65,7 @@ export function parquetParts(
         },
       } as const;
     },
+    schemas: stores.schemas,
     prepare: () => stores.prepare(),
     renew: ({ sinks }) => {
       const renewed = sinks.find((s) => s.name === sink.name);

@@ -8,6 +8,8 @@ import { compileXml } from "../core/codecs/xml/compile.ts";
 import type { DecodeSection, PayloadPlan } from "../core/config/decode-options.ts";
 import type { SchemaText } from "../core/schema/resolver.ts";
 
+import { decoderOfNothing } from "./lane-inference.ts";
+
 export interface DecoderOptions {
   /** Of metadata columns. */
   readonly prefix: string;
@@ -40,8 +42,10 @@ export function payloadDecoder(
         schema.reader === undefined ? { writer: schema } : { writer: schema, reader: schema.reader },
         { isUtf8, reserved: prefix },
       );
-    case "json":
-      return compileJson(schema, { isUtf8, maxBytes, unknown: "reject", reserved: prefix });
+    case "json": {
+      const options = { isUtf8, maxBytes, unknown: "reject", reserved: prefix } as const;
+      return decoderOfNothing(schema, options) ?? compileJson(schema, options);
+    }
     case "xml":
       return compileXml(schema, { isUtf8, maxBytes, maxDepth, unknown: "reject", reserved: prefix });
     case "protobuf": {

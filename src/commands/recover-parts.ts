@@ -18,6 +18,7 @@ import { ReplayCoverage } from "../core/recovery/replayed.ts";
 import type { ResolvedConfig } from "./config-file.ts";
 import type { LaneConfig, RenewSink, ReplayLaneSink } from "./lane-config.ts";
 import type { AnswerSchema } from "./lane-schemas.ts";
+import { objectSinkStores } from "./object-stores.ts";
 import { type RecoverPlan, rawSinkOf } from "./recover-plan.ts";
 import { rawSets } from "./recover-sets.ts";
 import { HEARTBEAT_MS } from "./sink-parts.ts";
@@ -40,7 +41,8 @@ export async function buildRecovery(
   const context = { instance, shared: false, lanes, laneLife: () => `${instance}.0-l0`, observer };
   const beside = besideParts(config, context);
   for (const b of beside) await b.spec.prepare();
-  const schemas = schemaSource(config);
+  const stores = objectSinkStores(config.pipeline.name, raw, instance, null);
+  const schemas = schemaSource(config, stores, { instance, observer });
   const keys = new Set(streams.map(streamKey));
   const mine = new Map([...wanted].filter(([key]) => keys.has(key)));
   const source = new ReplaySource(

@@ -3,6 +3,7 @@ import type { CommitListener, SetCommitter } from "../core/delivery/committer.ts
 import { type Failure, toWire } from "../core/failure/failure.ts";
 import type { StreamCoverage } from "../core/ports/coverage.ts";
 import type { Observer } from "../core/ports/observer.ts";
+import type { VersionedStore } from "../core/ports/versioned-store.ts";
 import type { ResolvedConfig } from "./config-file.ts";
 import type { BatchLaneSink, LaneSink } from "./lane-config.ts";
 
@@ -56,6 +57,8 @@ export interface SinkParts {
   readonly committer: (listener: CommitListener) => SetCommitter;
   /** What lanes are told that start now. */
   readonly lane: LaneSink;
+  /** Where what was learned of schemas lies beside the coverage; absent: on this machine. */
+  readonly schemas?: VersionedStore;
   /** Proves that the sink can be written, before anything is fetched. */
   prepare(): Promise<void>;
   /** Removes what earlier runs left unfinished; called once, after the first claims. */

@@ -15,18 +15,21 @@ import { Budget, type Owner } from "../core/delivery/budget.ts";
 import { Ledger } from "../core/delivery/ledger.ts";
 import { rateLimit } from "../core/delivery/rate-limit.ts";
 import { SizeEstimate } from "../core/delivery/size-estimate.ts";
-import { asFailure, Failure } from "../core/failure/failure.ts";
+import { asFailure, type Failure } from "../core/failure/failure.ts";
 import { Admission } from "../core/pipeline/admission.ts";
 import { BufferPool } from "../core/pipeline/buffer-pool.ts";
+import { PinnedSchemas } from "../core/pipeline/pinned-schemas.ts";
 import { Runner } from "../core/pipeline/runner.ts";
 import { PRIMARY, type SecondarySpec } from "../core/pipeline/secondary-parts.ts";
 import type { FromLane, LanePort, ToLane } from "../core/ports/lane.ts";
 import type { Observer } from "../core/ports/observer.ts";
+import { parseSchemaDocument } from "../core/types/schema-file.ts";
 import type { ResolvedConfig } from "./config-file.ts";
 import { crashHook, crashPlan } from "./crash-hook.ts";
 import { kafkaSinkParts } from "./kafka-sink-parts.ts";
 import type { LaneConfig, LaneDecode, LaneSink, RenewSink } from "./lane-config.ts";
 import { type AnswerSchema, type AskSchema, answerSchema } from "./lane-schemas.ts";
+import { ownSchemas } from "./own-schemas.ts";
 import { parquetParts } from "./parquet-parts.ts";
 import { postgresParts } from "./postgres-parts.ts";
 import { checkSchemaFiles } from "./schema-file-check.ts";
@@ -84,7 +87,7 @@ export function buildStream(
   const beside = besideParts(config, { instance, shared, lanes, laneLife, observer });
   let spawned = 0;
   const threads = new Map<number, LaneThread>();
-  const schemas = schemaSource(config);
+  const schemas = schemaSource(config, sink, { instance, observer });
   const hooked = hook === null ? {} : { hook };
   const source = new KafkaSource(kafkaSettings(from, VERSION), {
     net: createNet(systemClock),
@@ -167,13 +170,26 @@ export type LaneThread = Thread<ToLane | RenewSink | AnswerSchema, FromLane>;
 type FindSchema = Parameters<typeof answerSchema>[1];
 
 /** Null: nothing is decoded. */
-export function schemaSource({ decode }: ResolvedConfig): FindSchema | null {
+export function schemaSource(
+  { decode, pipeline }: ResolvedConfig,
+  { schemas }: Pick<SinkParts, "schemas">,
+  { instance, observer }: Pick<SinkContext, "instance" | "observer">,
+): FindSchema | null {
   if (decode === null) return null;
   const sources = new SchemaSources(decode, { clock: systemClock, chance: systemChance });
-  return async (topic, ref) => {
+  const pinned = new PinnedSchemas({
+    store: schemas ?? ownSchemas(pipeline),
+    instance,
+    maxColumns: decode.infer.max_columns,
+    grows: decode.infer.new_fields === "add",
+    learned: (topic, version, added, place) =>
+      observer.emit({ e: "schema.learned", topic, version, added, place }),
+  });
+  return async (topic, ref, inferred) => {
     const schema = await sources.writer(ref, topic, "value");
     if (schema !== null) return schema;
-    throw new Failure("registry.unknown_schema", `nothing names the schema of ${topic}`);
+    if (inferred === null) return await pinned.find(topic);
+    return await pinned.learn(topic, parseSchemaDocument(inferred, topic).fields);
   };
 }
 

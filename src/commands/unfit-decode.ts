@@ -77,10 +77,5 @@ function unfitDecode({ sinks }: CheckedConfig, decode: DecodeSection, say: Say):
     problems.push(say("config.not_in_this_version", ["decode", key], seen, allowed, hint));
   if (decode.key !== undefined)
     later("key", "a table", "to leave it out", "keys stay bytes, in the metadata columns");
-  const { registry, schema_dir: folder, schema_file: file } = decode;
-  if (decode.format === "json" && registry === undefined && folder === undefined && file === undefined) {
-    const allowed = "`schema_file`, `registry` or `schema_dir`";
-    later("schema_file", "", allowed, "columns of JSON come from a schema in this version");
-  }
   return problems;
 }

@@ -127,6 +127,16 @@ test("a folder is looked into, a registry is not asked", async () => {
   expect(pinned!.columns!.length).toBe(5);
 });
 
+test("columns that were learned are shown, topic by topic", async () => {
+  const learned = new Map([["a", '{"columns":[{"name":"n_2","type":"int64","source":"N"}]}']]);
+  const decode = decodeSpec.parse({ format: "json" });
+  const [a, b] = await explainDecode(decode, ["a", "b"], "_twg_", learned);
+  expect(a!.columns).toEqual([{ column: "n_2", type: "int64", nullable: true, from: "N" }]);
+  expect([b!.columns, b!.note]).toEqual([null, "columns come with the records, and stay"]);
+  const [remote] = await explainDecode(decode, ["a"], "_twg_", null);
+  expect(remote!.note).toEndWith("kept in the bucket");
+});
+
 test("what cannot be used is said", async () => {
   const bad = file("bad.avsc", '{"type":"record","name":"R","fields":[{"name":"_twg_x","type":"int"}]}');
   const notes = await Promise.all(
@@ -139,9 +149,9 @@ test("what cannot be used is said", async () => {
   expect(notes.map((t) => [t.columns, t.note.split(":")[0]])).toEqual([
     [null, "decode.reserved at _twg_x"],
     [null, "registry.folder"],
-    [null, "columns come with the records"],
+    [null, "columns come with the records, and stay"],
   ]);
   expect(decodeText([notes[2]!], false)).toBe(
-    "\nTable of orders: json without a schema\n  columns come with the records\n",
+    "\nTable of orders: json without a schema, columns learned from its records\n  columns come with the records, and stay\n",
   );
 });

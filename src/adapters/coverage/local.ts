@@ -31,6 +31,11 @@ export function coverageFolderOf(root: string, pipeline: string, sink: string): 
   return join(root, "_twg", pipeline, sink, "coverage");
 }
 
+/** Of what was learned of schemas. */
+export function schemaFolderOf(root: string, pipeline: string, sink: string): string {
+  return join(root, "_twg", pipeline, sink, "schemas");
+}
+
 const nameOf = (version: number): string => `coverage-${String(version).padStart(12, "0")}.json`;
 
 /** Between two of them lies one durable event of a write; a test ends the process there. */

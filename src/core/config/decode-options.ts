@@ -3,6 +3,7 @@
  * a topic goes before what the section sets for all.
  */
 import * as z from "zod";
+import { inferSpec } from "./infer-options.ts";
 import { byteSize, KIB, MIB, wholeNumber } from "./option-types.ts";
 import { registrySpec } from "./registry-options.ts";
 
@@ -112,6 +113,12 @@ const decodeShape = {
   registry: registrySpec
     .optional()
     .describe("A schema registry with Confluent's interface.")
+    .meta({ instead: true }),
+  infer: inferSpec
+    .prefault({})
+    .describe(
+      "How columns are learned of JSON that has no schema: neither `schema_file` nor `schema_dir` nor `registry`.",
+    )
     .meta({ instead: true }),
   key: keySpec
     .optional()

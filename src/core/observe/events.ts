@@ -140,6 +140,14 @@ type SinkEvent =
   /** An intent left by an earlier process was completed or given up at the claim. */
   | { readonly e: "intent.settled"; readonly id: string; readonly outcome: string; readonly files: number }
   | { readonly e: "staging.swept"; readonly removed: number }
+  /** Columns of a topic's records that have no schema were fixed, or added to those that were. */
+  | {
+      readonly e: "schema.learned";
+      readonly topic: string;
+      readonly version: number;
+      readonly added: readonly string[];
+      readonly place: string;
+    }
   | { readonly e: "sink.troubled"; readonly sink: string; readonly failure: FailureWire }
   | { readonly e: "sink.recovered"; readonly sink: string; readonly ms: number }
   /** A sink beside the primary one takes nothing in this lane for a while. */
@@ -219,6 +227,13 @@ const at = (p: StreamPlace): string => `${p.topic}/${p.partition}`;
 function failureText(f: FailureWire): string {
   const place = f.at === null ? "" : ` (at ${f.at})`;
   return `${f.code}: ${f.message}${place}${f.hint === null ? "" : `. ${f.hint}`}`;
+}
+
+const SHOWN_NAMES = 20;
+
+function named(names: readonly string[]): string {
+  const more = names.length - SHOWN_NAMES;
+  return `${names.slice(0, SHOWN_NAMES).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
 function stepText(verb: string, s: SetStep): string {
@@ -308,6 +323,11 @@ export const EVENTS: { readonly [K in EventName]: EventRow<K> } = {
     text: (e) => `intent ${e.id} of an earlier run: ${e.outcome} (${e.files} files)`,
   },
   "staging.swept": { level: "info", text: (e) => `${e.removed} unfinished files of an earlier run removed` },
+  "schema.learned": {
+    level: "info",
+    text: (e) =>
+      `${e.topic}: ${e.added.length} columns learned from records, version ${e.version} in ${e.place}: ${named(e.added)}`,
+  },
   "sink.troubled": { level: "warn", text: (e) => `${e.sink}: ${failureText(e.failure)}` },
   "sink.recovered": { level: "info", text: (e) => `${e.sink}: works again after ${formatDuration(e.ms)}` },
   "sink.detached": {

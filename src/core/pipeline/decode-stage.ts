@@ -21,7 +21,9 @@ import { appendRows } from "../types/append-rows.ts";
 import { builderOf, type ColumnBuilder } from "../types/column-builder.ts";
 import type { ColumnField, TableBatch, TableColumn } from "../types/table-batch.ts";
 import { type DerivedBatch, type RefusedRecord, rejectsOf } from "./derived.ts";
+import { bytesOf, compact } from "./kept-batch.ts";
 import { type RawMetadata, rawOriginFields, rawOrigins } from "./raw-origins.ts";
+import { Sampling, type TakeSample } from "./sampling.ts";
 
 export interface DecodeOptions {
   readonly pipeline: string;
@@ -35,8 +37,13 @@ export interface DecodeParts {
   readonly clock: Clock;
   readonly framing: (topic: string) => Framing;
   readonly failsOnError: (topic: string) => boolean;
-  /** Rejects with a failure that may be retried, or one that says that there is no such schema. */
-  readonly schema: (topic: string, ref: SchemaRef) => Promise<SchemaText>;
+  /**
+   * Rejects with a failure that may be retried, or one that says that there is no such schema. `take`: of the records that
+   * wait for it, for schemas that are inferred.
+   */
+  readonly schema: (topic: string, ref: SchemaRef, take: TakeSample) => Promise<SchemaText>;
+  /** The inferred schema with fields that it did not have; null: nothing comes of them. Rejects as `schema` does. */
+  readonly learn: (topic: string, now: SchemaText, take: TakeSample) => Promise<SchemaText | null>;
   /** Throws a DecodeError where the schema cannot be used. */
   readonly compile: (topic: string, schema: SchemaText, message: readonly number[] | null) => RecordDecoder;
   /** The sinks make their tables fit, all columns in their order; those that cannot tell so themselves. */
@@ -55,6 +62,10 @@ export interface DecodeParts {
 /** A schema that payloads name: how to read it, or why nobody can. */
 interface Known {
   readonly schemaId: string;
+  /** It is open to further fields. */
+  readonly open: SchemaText | null;
+  /** Reasons of refusals that nothing came of. */
+  readonly futile: Set<string>;
   readonly decoder: RecordDecoder | null;
   readonly columns: readonly ColumnBuilder[];
   readonly fault: Pick<DecodeFault, "code" | "path" | "reason"> | null;
@@ -66,6 +77,14 @@ interface Waiting {
   readonly batch: RawBatch;
 }
 
+/** A field that an inferred schema does not have yet. */
+interface News {
+  readonly known: Known;
+  readonly row: number;
+  readonly reason: string;
+}
+
+const MOST_FUTILE = 1_000;
 const RETRY_MS = 1_000;
 /** More than a batch has records. */
 const MOST_SCHEMAS = 100_000;
@@ -86,6 +105,8 @@ export class DecodeStage {
   #queued = 0;
   #life = 0;
   #draining = false;
+  readonly #sampling: Sampling;
+  #news: News | null = null;
   /** Since the queue was empty. */
   #waitedFor = false;
   #idle: (() => void)[] = [];
@@ -93,19 +114,21 @@ export class DecodeStage {
   constructor(options: DecodeOptions, parts: DecodeParts) {
     this.#o = options;
     this.#p = parts;
+    this.#sampling = new Sampling(parts.clock);
   }
 
   /** Valid until the arrays of the batch are used again: what has to wait is copied. */
   take(stream: number, key: StreamKey, batch: RawBatch): void {
     // Nothing goes past what waits, nor to a table that is being made fit.
     if (this.#queue.length === 0 && !this.#draining) {
-      const missing = this.#try(stream, key, batch);
+      const missing = this.#try(stream, key, batch, true);
       if (missing === null) return;
     }
     const copy = compact(batch);
     this.#queue.push({ stream, key, batch: copy });
     this.#queued += bytesOf(copy);
     if (!this.#draining) void this.#drain();
+    this.#sampling.more();
     if (this.#queued > this.#o.holdBytes) this.#overflow();
   }
 
@@ -123,6 +146,7 @@ export class DecodeStage {
 
   async #drained(atMostMs: number): Promise<void> {
     if (this.#queue.length === 0) return;
+    this.#sampling.hurry(true);
     await new Promise<void>((resolve) => {
       const timer = this.#p.clock.after(atMostMs, resolve);
       this.#idle.push(() => {
@@ -140,6 +164,12 @@ export class DecodeStage {
   #clear(): void {
     this.#queue = [];
     this.#queued = 0;
+    this.#sampling.giveUp();
+    this.#awake();
+  }
+
+  #awake(): void {
+    this.#sampling.hurry(false);
     for (const done of this.#idle.splice(0)) done();
   }
 
@@ -153,13 +183,15 @@ export class DecodeStage {
 
   async #drain(): Promise<void> {
     this.#draining = true;
+    let mayLearn = true;
     try {
       for (let w = this.#queue[0]; w !== undefined; w = this.#queue[0]) {
-        const missing = this.#try(w.stream, w.key, w.batch);
+        const missing = this.#try(w.stream, w.key, w.batch, mayLearn);
         if (missing === null) {
           this.#queue.shift();
           this.#queued -= bytesOf(w.batch);
-        } else await missing();
+          mayLearn = true;
+        } else mayLearn = (await missing()) !== "futile";
       }
     } catch (e) {
       this.#p.fatal(asFailure(e));
@@ -167,12 +199,13 @@ export class DecodeStage {
       this.#draining = false;
     }
     this.#waitedFor = false;
-    for (const done of this.#idle.splice(0)) done();
+    this.#awake();
   }
 
   /** Null: the batch is done. Else what has to be waited for before it is tried again. */
-  #try(stream: number, key: StreamKey, batch: RawBatch): (() => Promise<void>) | null {
+  #try(stream: number, key: StreamKey, batch: RawBatch, mayLearn: boolean): (() => Promise<unknown>) | null {
     const { topic } = batch.stream;
+    this.#news = null;
     const refused: RefusedRecord[] = [];
     const framing = this.#framings.get(topic) ?? this.#p.framing(topic);
     this.#framings.set(topic, framing);
@@ -194,6 +227,8 @@ export class DecodeStage {
       for (const [slot, one] of known.entries()) this.#decode(one, slot, framed, decoded, refused);
       first = next;
     }
+    const news: News | null = this.#news;
+    if (news !== null && mayLearn) return () => this.#learn(topic, news);
     refused.sort((a, b) => a.row - b.row);
     const [bad] = refused;
     if (bad !== undefined && this.#p.failsOnError(topic)) throw undecodable(batch, bad);
@@ -231,6 +266,9 @@ export class DecodeStage {
     const count = decoder.decode({ bytes: framed.bytes, starts, ends, count: rows.length }, columns, (f) => {
       bad.add(f.row);
       refuse(rows[f.row]!, f);
+      if (known.open !== null && f.code === "decode.unknown_field" && f.path === "")
+        if (this.#news === null && !known.futile.has(f.reason))
+          this.#news = { known, row: framed.first + rows[f.row]!, reason: f.reason };
     });
     if (count === 0) return;
     const good = Int32Array.from(
@@ -292,38 +330,66 @@ export class DecodeStage {
 
   /** Returns when the schema is known, or known to be of no use. */
   async #load(name: string, topic: string, ref: SchemaRef, message: readonly number[] | null): Promise<void> {
-    const life = this.#life;
     // Ids that nobody knows may be as many as there are.
     if (this.#known.size >= MOST_SCHEMAS) this.#known.clear();
+    const schema = await this.#patiently(() => this.#p.schema(topic, ref, this.#taker(topic, 0)));
+    if (schema instanceof Failure) {
+      const fault = { code: "decode.schema", path: "", reason: schema.message } as const;
+      const nothing = { decoder: null, columns: [], open: null, futile: new Set<string>() };
+      this.#known.set(name, { schemaId: refText(ref), fault, ...nothing });
+    } else if (schema !== null) this.#known.set(name, this.#compiled(topic, schema, message));
+  }
+
+  /** Returns when the schema has further fields, or will not have this one. */
+  async #learn(topic: string, { known, row, reason }: News): Promise<"futile" | "known"> {
+    const { open, futile } = known;
+    if (open === null) return "futile";
+    const schema = await this.#patiently(() => this.#p.learn(topic, open, this.#taker(topic, row)));
+    if (schema !== null && !(schema instanceof Failure) && schema.id !== open.id) {
+      for (const [name, one] of this.#known)
+        if (one === known) this.#known.set(name, this.#compiled(topic, schema, null));
+      return "known";
+    }
+    if (futile.size >= MOST_FUTILE) futile.clear();
+    futile.add(reason);
+    return "futile";
+  }
+
+  /** What was asked for, or the final word against it; null: nobody waits for it any more. */
+  async #patiently<T>(ask: () => Promise<T>): Promise<T | Failure | null> {
+    const life = this.#life;
     for (;;) {
       try {
-        const schema = await this.#p.schema(topic, ref);
-        this.#known.set(name, this.#compiled(topic, schema, message));
+        const answer = await ask();
         this.#p.trouble(null);
-        return;
+        return answer;
       } catch (e) {
         const failure = asFailure(e);
-        if (!failure.retry && failure.kind === "runtime") {
-          const fault = { code: "decode.schema", path: "", reason: failure.message } as const;
-          this.#known.set(name, { schemaId: refText(ref), decoder: null, columns: [], fault });
-          return;
-        }
+        if (!failure.retry && failure.kind === "runtime") return failure;
         this.#p.trouble(failure);
         await new Promise<void>((resolve) => void this.#p.clock.after(RETRY_MS, resolve));
-        if (life !== this.#life) return;
+        if (life !== this.#life) return null;
       }
     }
   }
 
+  /** Values of the topic that wait, from a row of the batch that is being tried on. */
+  #taker(topic: string, row: number): TakeSample {
+    const waiting = () => this.#queue.map((w) => w.batch).filter((b) => b.stream.topic === topic);
+    return this.#sampling.taker(waiting, row, () => this.#queued > this.#o.holdBytes / 2);
+  }
+
   #compiled(topic: string, schema: SchemaText, message: readonly number[] | null): Known {
+    const growing = { open: schema.inferred === "open" ? schema : null, futile: new Set<string>() };
     const schemaId = schema.id;
     try {
       const decoder = this.#p.compile(topic, schema, message);
-      return { schemaId, decoder, columns: decoder.fields.map((f) => builderOf(f.type)), fault: null };
+      const columns = decoder.fields.map((f) => builderOf(f.type));
+      return { schemaId, decoder, columns, fault: null, ...growing };
     } catch (e) {
       if (!(e instanceof DecodeError)) throw e;
       const fault = { code: e.code, path: e.path, reason: e.message };
-      return { schemaId, decoder: null, columns: [], fault };
+      return { schemaId, decoder: null, columns: [], fault, ...growing };
     }
   }
 }
@@ -360,9 +426,10 @@ function refText(ref: SchemaRef): string {
   return ref.by === "id" ? String(ref.id) : ref.by === "guid" ? ref.guid : "";
 }
 
-function unlike({ schemaId }: Known, differences: readonly string[]): Known {
+function unlike({ schemaId, futile }: Known, differences: readonly string[]): Known {
   const reason = `the schema does not fit the table: ${differences.join("; ")}`;
-  return { schemaId, decoder: null, columns: [], fault: { code: "decode.incompatible", path: "", reason } };
+  const fault = { code: "decode.incompatible", path: "", reason } as const;
+  return { schemaId, decoder: null, columns: [], fault, open: null, futile };
 }
 
 function undecodable(batch: RawBatch, r: RefusedRecord): Failure {
@@ -371,45 +438,4 @@ function undecodable(batch: RawBatch, r: RefusedRecord): Failure {
     at: recordPlace(batch, r.row),
     hint: 'on_error = "reject" of [decode] keeps such records in a sink with receives = "rejected" and goes on',
   });
-}
-
-/** Without what lies behind the rows in use. */
-function compact(batch: RawBatch): RawBatch {
-  const { rows, key, value, headers, runs } = batch;
-  const bytes = (c: RawBatch["key"], n: number): RawBatch["key"] => ({
-    offsets: c.offsets.slice(0, n + 1),
-    data: c.data.slice(0, c.offsets[n]!),
-    validity: c.validity.slice(0, (n + 7) >> 3),
-    nullCount: c.nullCount,
-  });
-  const n = headers.offsets[rows]!;
-  return {
-    ...batch,
-    offsets: batch.offsets.slice(0, 2 * rows),
-    timestamps: batch.timestamps.slice(0, 2 * rows),
-    key: bytes(key, rows),
-    value: bytes(value, rows),
-    headers: {
-      offsets: headers.offsets.slice(0, rows + 1),
-      entries: n,
-      keys: bytes(headers.keys, n),
-      values: bytes(headers.values, n),
-    },
-    runs: {
-      count: runs.count,
-      end: runs.end.slice(0, runs.count),
-      leaderEpoch: runs.leaderEpoch.slice(0, runs.count),
-      producerId: runs.producerId.slice(0, runs.count),
-      producerEpoch: runs.producerEpoch.slice(0, runs.count),
-      baseSequence: runs.baseSequence.slice(0, runs.count),
-      transactional: runs.transactional.slice(0, runs.count),
-      timestampType: runs.timestampType.slice(0, runs.count),
-    },
-  };
-}
-
-function bytesOf({ rows, key, value, headers }: RawBatch): number {
-  return (
-    48 * rows + key.data.length + value.data.length + headers.keys.data.length + headers.values.data.length
-  );
 }

@@ -27,6 +27,8 @@ export interface SchemaText {
   readonly version: number | null;
   /** Avro: the schema that payloads are resolved to, where the configuration has one. */
   readonly reader?: Pick<SchemaText, "text" | "references">;
+  /** Learned from records: open to fields that come later, or not. */
+  readonly inferred?: "open" | "closed";
 }
 
 export interface SchemaResolver {

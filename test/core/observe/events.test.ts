@@ -38,6 +38,8 @@ const LINES: { readonly [K in EventName]: string } = {
   "set.covered": `debug raw: set set-7 covered ${SET}, 11.0 s end to end`,
   "set.refused": "warn raw: set set-7 refused (fenced): generation 4 is not 5",
   "intent.settled": "info intent set-6 of an earlier run: covered (2 files)",
+  "schema.learned":
+    "info orders: 2 columns learned from records, version 2 in /lake/_twg/p/raw/schemas: note, qty",
   "staging.swept": "info 3 unfinished files of an earlier run removed",
   "sink.troubled": `warn raw: ${CANCELLED}`,
   "sink.recovered": "info raw: works again after 5.0 s",

@@ -75,6 +75,13 @@ export const SAMPLES: { readonly [K in EventName]: EventOf<K> } = {
     detail: "generation 4 is not 5",
   },
   "intent.settled": { e: "intent.settled", id: "set-6", outcome: "covered", files: 2 },
+  "schema.learned": {
+    e: "schema.learned",
+    topic: "orders",
+    version: 2,
+    added: ["note", "qty"],
+    place: "/lake/_twg/p/raw/schemas",
+  },
   "staging.swept": { e: "staging.swept", removed: 3 },
   "sink.troubled": { e: "sink.troubled", sink: "raw", failure },
   "sink.recovered": { e: "sink.recovered", sink: "raw", ms: 5000 },

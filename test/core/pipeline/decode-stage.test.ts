@@ -88,6 +88,7 @@ function stage(metadata: RawMetadata = "none", holdBytes = 1 << 20): DecodeStage
           ...(reader === null ? {} : { reader: { text: record(reader), references: [] } }),
         } satisfies SchemaText;
       },
+      learn: async () => null,
       compile: (_topic, schema) => payloadDecoder(schema, { message: null }, null, OPTIONS),
       fit: async (fields) => void fits.push(fields.map((f) => f.name).join()),
       give: (_stream, _key, batch) =>
