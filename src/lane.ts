@@ -41,6 +41,7 @@ function build(
       ...{ lane: init.lane, instance, codecs, post },
       primaryOpen: () => lane?.isOpen ?? false,
       schema: (topic, ref, inferred) => schemas.schema(topic, ref, inferred),
+      register: (to, subject, schema) => schemas.register({ sink: to, subject, schema }),
     },
     decodeLane,
   );

@@ -30,6 +30,7 @@ import {
 import { filesCheckup } from "./doctor-files.ts";
 import { runCheckups } from "./doctor-run.ts";
 import { sinkCheckup } from "./doctor-sinks.ts";
+import { encodeOf } from "./kafka-encode.ts";
 import { sinkMemory } from "./sink-memory.ts";
 import { useStateFolder } from "./state-folder.ts";
 import type { Style } from "./style.ts";
@@ -100,7 +101,7 @@ function remote(config: ResolvedConfig, environment: Cli["environment"]): Checku
   const sinks = config.sinks.map((sink) =>
     sinkCheckup(config, sink, `doctor-${randomBytes(8).toString("hex")}`),
   );
-  return [source, ...registryOf(config), ...sinks.filter((s) => s !== null)];
+  return [source, ...registryOf(config), ...registriesOfSinks(config), ...sinks.filter((s) => s !== null)];
 }
 
 /** Codecs are loaded where there is something to decode. */
@@ -122,6 +123,18 @@ function registryOf({ decode, source }: ResolvedConfig): Checkup[] {
   });
   const settings = registrySettings(decode.registry, "decode.registry");
   return [registryCheckup(settings, [...new Set(subjects)], { clock: systemClock, chance: systemChance })];
+}
+
+/** Those that no section but the sink's names. A subject that will be registered need not be there. */
+function registriesOfSinks({ sinks }: ResolvedConfig): Checkup[] {
+  return sinks.flatMap((sink, at) => {
+    const encode = sink.type === "kafka" ? sink.encode : undefined;
+    const encoding = sink.type === "kafka" ? encodeOf(sink) : null;
+    if (encode?.registry === undefined || encoding?.format !== "avro") return [];
+    const settings = registrySettings(encode.registry, `sink[${at}].encode.registry`);
+    const subjects = encode.register ? [] : [encoding.subject];
+    return [registryCheckup(settings, subjects, { clock: systemClock, chance: systemChance })];
+  });
 }
 
 /** The worst. */

@@ -12,6 +12,7 @@ import { systemClock } from "../adapters/system/clock.ts";
 import { CoveredCommitter } from "../core/delivery/covered-committer.ts";
 import type { ResolvedConfig, SinkOf } from "./config-file.ts";
 import { crashPlan } from "./crash-hook.ts";
+import { encodeOf } from "./kafka-encode.ts";
 import { kafkaParts, kafkaRecordParts } from "./kafka-parts.ts";
 import type { KafkaLaneSink } from "./lane-config.ts";
 import { commitBytesOf } from "./sink-memory.ts";
@@ -131,6 +132,7 @@ function laneSink(
     rollBytes,
     rollIntervalMs: sink.commit_interval_ms,
     writer,
+    encode: encodeOf(sink),
     crashAt: crashPlan(process.env.TWG_CRASH_AT, secondary === null ? null : sink.name),
   };
 }

@@ -38,8 +38,14 @@ export interface KafkaLaneSink {
   readonly rollBytes: number;
   readonly rollIntervalMs: number;
   readonly writer: KafkaWriterOptions;
+  /** Of decoded rows; null: records stay as they are. */
+  readonly encode: LaneEncode | null;
   readonly crashAt: string | null;
 }
+
+export type LaneEncode =
+  | { readonly format: "json" }
+  | { readonly format: "avro"; readonly subject: string; readonly record: string };
 
 /** In the place of the primary sink, while raw is read again: it has everything. */
 export interface ReplayLaneSink {

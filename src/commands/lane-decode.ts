@@ -1,5 +1,4 @@
 /** The decoding part of a lane: from records to the sinks of typed rows and of rejects. */
-import type { LaneTransactions } from "../adapters/kafka/sink/lane-transactions.ts";
 import { createNet } from "../adapters/net/net.ts";
 import { ParquetTableWriter } from "../adapters/parquet/table-writer.ts";
 import type { TargetColumn } from "../adapters/postgres/copy/table-rows.ts";
@@ -27,8 +26,8 @@ import { valueJson } from "../core/types/value-json.ts";
 import { crashHook } from "./crash-hook.ts";
 import type { LaneBranch, LaneDecode, LaneSink } from "./lane-config.ts";
 import { type AskForSchema, inferredSchemas } from "./lane-inference.ts";
+import { KafkaRows } from "./lane-kafka-rows.ts";
 import { openLaneStore } from "./lane-store.ts";
-import { derivedKafkaWriter, laneTransactions } from "./lane-writers.ts";
 import { decoderOptions, payloadDecoder } from "./payload-decoder.ts";
 import { tableEncoding } from "./table-encoding.ts";
 
@@ -45,6 +44,7 @@ export interface DecodeContext {
   readonly primaryOpen: () => boolean;
   readonly post: (m: FromLane) => void;
   readonly schema: AskForSchema;
+  readonly register: (sink: string, subject: string, schema: string) => Promise<number>;
 }
 
 export interface DecodeLane {
@@ -67,7 +67,7 @@ export function decodeLane(
     {
       pipeline: decode.pipeline,
       prefix: decode.prefix,
-      metadata: widest(configured.filter((b) => b.receives === "decoded").map((b) => b.metadata)),
+      metadata: widest(configured.filter((b) => b.receives === "decoded").map(columnsOf)),
       holdBytes: Math.max(...configured.map((b) => b.holdBytes)),
     },
     {
@@ -110,6 +110,11 @@ function planOf({ options }: LaneDecode, topic: string): PayloadPlan {
   return plan;
 }
 
+/** Which metadata are columns of the sink; records of topics have headers for them. */
+function columnsOf({ metadata, sink }: LaneBranch): RawMetadata {
+  return sink.kind === "kafka" ? "none" : metadata;
+}
+
 function widest(all: readonly RawMetadata[]): RawMetadata {
   return all.includes("all") ? "all" : all.includes("locator") ? "locator" : "none";
 }
@@ -125,7 +130,8 @@ class DerivedSink {
   #fields: readonly ColumnField[];
   #targets: readonly TargetColumn[] | null = null;
   #encode: ((batch: TableBatch) => Uint8Array) | null = null;
-  readonly #transactions: LaneTransactions | null;
+  /** Null: another kind of sink. */
+  readonly #topic: KafkaRows | null;
   #made = 0;
   #sets = 0;
   #attempt = 0;
@@ -136,7 +142,16 @@ class DerivedSink {
     this.#c = context;
     this.#lane = options.sink;
     this.sink = sink;
-    this.#transactions = laneTransactions(options.sink, context.instance, context.codecs);
+    this.#topic =
+      options.sink.kind === "kafka"
+        ? new KafkaRows(options.sink, {
+            ...context,
+            clock: systemClock,
+            block: (failure) => {
+              this.branch.blocked = failure;
+            },
+          })
+        : null;
     this.#fields = options.receives === "rejected" ? rejectFields(decode.prefix) : [];
     const { lane, instance, primaryOpen, post } = context;
     const { name, eager, holdBytes } = options;
@@ -153,7 +168,7 @@ class DerivedSink {
 
   renew(sink: LaneSink): void {
     this.#lane = sink;
-    if (sink.kind === "kafka") this.#transactions?.renew(sink.writer.settings);
+    if (sink.kind === "kafka") this.#topic?.renew(sink);
     this.branch.reshape();
   }
 
@@ -161,10 +176,12 @@ class DerivedSink {
   async fit(all: readonly ColumnField[]): Promise<void> {
     if (this.#o.receives === "decoded") {
       const metadata = new Set(rawOriginFields("all", this.#decode.prefix).map((f) => f.name));
-      const wanted = new Set(rawOriginFields(this.#o.metadata, this.#decode.prefix).map((f) => f.name));
+      const wanted = new Set(rawOriginFields(columnsOf(this.#o), this.#decode.prefix).map((f) => f.name));
       this.#fields = all.filter((f) => !metadata.has(f.name) || wanted.has(f.name));
-    } else if (this.#targets !== null || this.#transactions !== null) return;
+    } else if (this.#targets !== null || this.#topic !== null) return;
+    const fields = this.#fields;
     this.branch.reshape();
+    await this.#topic?.fit(fields, (table) => selected(table, fields));
     if (this.#lane.kind === "postgres") await this.#prepare(++this.#attempt);
   }
 
@@ -197,13 +214,12 @@ class DerivedSink {
   }
 
   #writer(): BranchWriter<DerivedBatch> {
-    const lane = this.#lane;
-    if (lane.kind === "kafka" && this.#transactions !== null)
-      return derivedKafkaWriter(lane, this.#c.instance, this.#c.codecs, this.#transactions);
+    if (this.#topic !== null) return this.#topic.writer();
     const fields = this.#fields;
     const { receives, holdBytes } = this.#o;
     const groupBytes = this.#lane.kind === "parquet" ? Math.floor(holdBytes / HOLD_SHARE) : 0;
-    const rowsOf = (b: DerivedBatch) => (receives === "rejected" ? b.rejects : selected(b.table, fields));
+    const rowsOf = (b: DerivedBatch) =>
+      receives === "rejected" ? b.rejects : b.table === null ? null : selected(b.table, fields);
     const line = (b: TableBatch, cell: RefusedCell) => refusedLine(b, this.#decode.prefix, cell);
     return new TableBranchWriter({ fields, groupBytes, rowsOf, line }, this.#tableSink());
   }
@@ -229,8 +245,8 @@ class DerivedSink {
 }
 
 /** The columns of a sink, which may have fewer of the metadata. */
-function selected(table: TableBatch | null, fields: readonly ColumnField[]): TableBatch | null {
-  if (table === null || sameNames(table.fields, fields)) return table;
+function selected(table: TableBatch, fields: readonly ColumnField[]): TableBatch {
+  if (sameNames(table.fields, fields)) return table;
   const at = new Map(table.fields.map((f, i) => [f.name, i]));
   const columns = fields.map((f) => {
     const column = table.columns[at.get(f.name) ?? -1];

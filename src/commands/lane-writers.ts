@@ -1,7 +1,6 @@
 /** The writers of a lane's sinks, from what the lane was told of them. */
 
 import { LaneTransactions } from "../adapters/kafka/sink/lane-transactions.ts";
-import { KafkaRejectWriter } from "../adapters/kafka/sink/reject-writer.ts";
 import { KafkaWriter } from "../adapters/kafka/sink/writer.ts";
 import { createNet } from "../adapters/net/net.ts";
 import { ParquetWriter } from "../adapters/parquet/writer.ts";
@@ -10,8 +9,6 @@ import { systemChance } from "../adapters/system/chance.ts";
 import { systemClock } from "../adapters/system/clock.ts";
 import { systemSaslCrypto } from "../adapters/system/sasl-crypto.ts";
 import type { Codecs } from "../core/compression/codec.ts";
-import type { DerivedBatch } from "../core/pipeline/derived.ts";
-import type { BranchWriter } from "../core/ports/branch-parts.ts";
 import type { RawWriter } from "../core/ports/lane-parts.ts";
 import { ReplayWriter } from "../core/recovery/replayed.ts";
 import { crashHook } from "./crash-hook.ts";
@@ -40,16 +37,10 @@ function kafkaParts(life: string, codecs: Codecs) {
   };
 }
 
-/** Of what was made of records; `transactions`: of `laneTransactions`. */
-export function derivedKafkaWriter(
-  { writer, crashAt }: KafkaLaneSink,
-  life: string,
-  codecs: Codecs,
-  transactions: LaneTransactions,
-): BranchWriter<DerivedBatch> {
+/** Of one of its writers. */
+export function kafkaWriterParts({ crashAt }: KafkaLaneSink, life: string, codecs: Codecs) {
   const hook = crashHook(crashAt);
-  const parts = { ...kafkaParts(life, codecs), ...(hook === null ? {} : { hook }) };
-  return new KafkaRejectWriter(writer, parts, transactions);
+  return { ...kafkaParts(life, codecs), ...(hook === null ? {} : { hook }) };
 }
 
 /** `transactions`: of `laneTransactions`; null: it has some of its own. */
@@ -89,8 +80,7 @@ export function rawWriter(
       };
     }
     case "kafka": {
-      const hook = crashHook(sink.crashAt);
-      const parts = { ...kafkaParts(instance, codecs), ...(hook === null ? {} : { hook }) };
+      const parts = kafkaWriterParts(sink, instance, codecs);
       const lane = transactions ?? new LaneTransactions(sink.writer, parts);
       const writer = new KafkaWriter(sink.writer, parts, lane);
       return {

@@ -8,6 +8,7 @@ import { formatBytes, formatMs } from "../core/config/option-types.ts";
 import { hostPortText } from "../core/config/render.ts";
 import { defaultLanes, LISTEN_OFF } from "../core/config/sections.ts";
 import type { PipelineConfig } from "./config-file.ts";
+import { encodingText } from "./kafka-encode.ts";
 import { commitBytesOf, sinkMemory } from "./sink-memory.ts";
 
 export type Plan = readonly (readonly [topic: string, text: string])[];
@@ -22,7 +23,9 @@ export function planOf(config: PipelineConfig, processors: number): Plan {
     ["raw", rawText(config, processors)],
     ["coverage", coverageText(config)],
     ["delivery", deliveryText(config)],
-    ...config.sinks.flatMap((s) => (s.role === "secondary" ? [[s.name, besideText(s)] as const] : [])),
+    ...config.sinks.flatMap((s) =>
+      s.role === "secondary" ? [[s.name, besideText(config, s)] as const] : [],
+    ),
     ["recovery", recoveryText(config)],
     ["http", httpText(config)],
   ];
@@ -116,8 +119,8 @@ function deliveryText({ source, sink }: PipelineConfig): string {
   return `${how}; ${acknowledged}`;
 }
 
-function besideText(sink: PipelineConfig["sink"]): string {
-  const where = placeText(sink);
+function besideText(config: PipelineConfig, sink: PipelineConfig["sink"]): string {
+  const where = placeText(config, sink);
   const held = formatBytes(sink.hold_bytes);
   return (
     `secondary: ${WHAT[sink.receives]} in ${where}, each visible once it is covered in the primary sink; a lane holds at most ` +
@@ -131,9 +134,11 @@ const WHAT = {
   rejected: "records that cannot be decoded",
 } as const;
 
-function placeText(sink: PipelineConfig["sink"]): string {
+function placeText(config: PipelineConfig, sink: PipelineConfig["sink"]): string {
   if (sink.type === "parquet") return `files under ${resolve(sink.path)}`;
-  return sink.type === "postgres" ? `rows of ${sink.table}` : `topic ${sink.topic}`;
+  return sink.type === "postgres"
+    ? `rows of ${sink.table}`
+    : `topic ${sink.topic}${encodingText(config, sink)}`;
 }
 
 function recoveryText({ sinks }: PipelineConfig): string {

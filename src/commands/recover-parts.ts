@@ -21,8 +21,9 @@ import type { AnswerSchema } from "./lane-schemas.ts";
 import { objectSinkStores } from "./object-stores.ts";
 import { type RecoverPlan, rawSinkOf } from "./recover-plan.ts";
 import { rawSets } from "./recover-sets.ts";
+import { schemaService } from "./schema-service.ts";
 import { HEARTBEAT_MS } from "./sink-parts.ts";
-import { besideParts, laneConfig, schemaSource, withSchemas } from "./stream-parts.ts";
+import { besideParts, laneConfig, withSchemas } from "./stream-parts.ts";
 
 const NAME = "raw, read again";
 
@@ -42,7 +43,7 @@ export async function buildRecovery(
   const beside = besideParts(config, context);
   for (const b of beside) await b.spec.prepare();
   const stores = objectSinkStores(config.pipeline.name, raw, instance, null);
-  const schemas = schemaSource(config, stores, { instance, observer });
+  const schemas = schemaService(config, stores, { instance, observer });
   const keys = new Set(streams.map(streamKey));
   const mine = new Map([...wanted].filter(([key]) => keys.has(key)));
   const source = new ReplaySource(

@@ -4,7 +4,6 @@ import { kafkaSettings } from "../adapters/kafka/settings.ts";
 import { KafkaSource } from "../adapters/kafka/source.ts";
 import { spawnWorkerLane, type Thread } from "../adapters/lanes/worker-host.ts";
 import { createNet } from "../adapters/net/net.ts";
-import { SchemaSources } from "../adapters/registry/schema-sources.ts";
 import { systemChance } from "../adapters/system/chance.ts";
 import { systemClock } from "../adapters/system/clock.ts";
 import { systemSaslCrypto } from "../adapters/system/sasl-crypto.ts";
@@ -18,21 +17,19 @@ import { SizeEstimate } from "../core/delivery/size-estimate.ts";
 import { asFailure, type Failure } from "../core/failure/failure.ts";
 import { Admission } from "../core/pipeline/admission.ts";
 import { BufferPool } from "../core/pipeline/buffer-pool.ts";
-import { PinnedSchemas } from "../core/pipeline/pinned-schemas.ts";
 import { Runner } from "../core/pipeline/runner.ts";
 import { PRIMARY, type SecondarySpec } from "../core/pipeline/secondary-parts.ts";
 import type { FromLane, LanePort, ToLane } from "../core/ports/lane.ts";
 import type { Observer } from "../core/ports/observer.ts";
-import { parseSchemaDocument } from "../core/types/schema-file.ts";
 import type { ResolvedConfig } from "./config-file.ts";
 import { crashHook, crashPlan } from "./crash-hook.ts";
 import { kafkaSinkParts } from "./kafka-sink-parts.ts";
 import type { LaneConfig, LaneDecode, LaneSink, RenewSink } from "./lane-config.ts";
-import { type AnswerSchema, type AskSchema, answerSchema } from "./lane-schemas.ts";
-import { ownSchemas } from "./own-schemas.ts";
+import { type AnswerSchema, type AskSchema, answerSchema, type SchemaService } from "./lane-schemas.ts";
 import { parquetParts } from "./parquet-parts.ts";
 import { postgresParts } from "./postgres-parts.ts";
 import { checkSchemaFiles } from "./schema-file-check.ts";
+import { schemaService } from "./schema-service.ts";
 import { HEARTBEAT_MS, isShared, type PointHook, type SinkContext, type SinkParts } from "./sink-parts.ts";
 import { VERSION } from "./version.ts";
 
@@ -87,7 +84,7 @@ export function buildStream(
   const beside = besideParts(config, { instance, shared, lanes, laneLife, observer });
   let spawned = 0;
   const threads = new Map<number, LaneThread>();
-  const schemas = schemaSource(config, sink, { instance, observer });
+  const schemas = schemaService(config, sink, { instance, observer });
   const hooked = hook === null ? {} : { hook };
   const source = new KafkaSource(kafkaSettings(from, VERSION), {
     net: createNet(systemClock),
@@ -167,42 +164,17 @@ export function buildStream(
 }
 
 export type LaneThread = Thread<ToLane | RenewSink | AnswerSchema, FromLane>;
-type FindSchema = Parameters<typeof answerSchema>[1];
-
-/** Null: nothing is decoded. */
-export function schemaSource(
-  { decode, pipeline }: ResolvedConfig,
-  { schemas }: Pick<SinkParts, "schemas">,
-  { instance, observer }: Pick<SinkContext, "instance" | "observer">,
-): FindSchema | null {
-  if (decode === null) return null;
-  const sources = new SchemaSources(decode, { clock: systemClock, chance: systemChance });
-  const pinned = new PinnedSchemas({
-    store: schemas ?? ownSchemas(pipeline),
-    instance,
-    maxColumns: decode.infer.max_columns,
-    grows: decode.infer.new_fields === "add",
-    learned: (topic, version, added, place) =>
-      observer.emit({ e: "schema.learned", topic, version, added, place }),
-  });
-  return async (topic, ref, inferred) => {
-    const schema = await sources.writer(ref, topic, "value");
-    if (schema !== null) return schema;
-    if (inferred === null) return await pinned.find(topic);
-    return await pinned.learn(topic, parseSchemaDocument(inferred, topic).fields);
-  };
-}
 
 /** The lane's questions are answered on the way; everything else goes to the runner. */
-export function withSchemas(thread: LaneThread, find: FindSchema): LanePort {
+export function withSchemas(thread: LaneThread, service: SchemaService): LanePort {
   return {
     post: (message, transfer) => thread.post(message, transfer),
     kill: () => thread.kill(),
     onMessage: (handler) =>
       thread.onMessage((m) => {
         const message = m as FromLane | AskSchema;
-        if (message.t !== "ask_schema") return handler(message);
-        void answerSchema(message, find).then((answer) => thread.post(answer));
+        if (message.t !== "ask_schema" && message.t !== "register_schema") return handler(message);
+        void answerSchema(message, service).then((answer) => thread.post(answer));
       }),
   };
 }

@@ -1,4 +1,5 @@
 /** What of `[decode]`, the sinks of its rows and those of its rejects is fine alone and wrong together. */
+import type { KafkaSinkOptions } from "../adapters/kafka/sink/spec.ts";
 import type { CheckedConfig } from "../core/config/check.ts";
 import type { DecodeSection } from "../core/config/decode-options.ts";
 import { type ConfigPath, type Problem, pathText, quoted } from "../core/config/problem.ts";
@@ -17,6 +18,7 @@ export function unfitToDecode(config: CheckedConfig): Problem[] {
       ...unfitRole(config, sink, at, say),
       ...unfitPlace(sink, at, prefix, say),
     ]),
+    ...[...config.sinks.entries()].flatMap(([at, sink]) => unfitEncode(config, sink, at, say)),
     ...(config.decode === null ? [] : unfitDecode(config, config.decode, say)),
   ];
 }
@@ -41,15 +43,6 @@ function unfitPlace(sink: Sink, at: number, prefix: unknown, say: Say): Problem[
   const later = (key: string, seen: unknown, allowed: string, hint: string) =>
     say("config.not_in_this_version", ["sink", at, key], quoted(String(seen)), allowed, hint);
   const problems: Problem[] = [];
-  if (sink.type === "kafka" && sink.receives === "decoded")
-    problems.push(
-      later(
-        "receives",
-        sink.receives,
-        '"raw" or "rejected"',
-        "topics get records as they are in this version",
-      ),
-    );
   if (sink.type === "parquet" && String(sink.path).includes("{"))
     problems.push(later("path", sink.path, "a path without braces", "a table is one folder"));
   if (sink.type === "postgres" && sink.mode === "upsert")
@@ -59,6 +52,46 @@ function unfitPlace(sink: Sink, at: number, prefix: unknown, say: Say): Problem[
     const seen = quoted(String(sink.metadata_prefix));
     problems.push(
       say("config.conflict", ["sink", at, "metadata_prefix"], seen, quoted(String(prefix)), hint),
+    );
+  }
+  return problems;
+}
+
+/** How decoded rows become records of a topic. */
+function unfitEncode({ decode }: CheckedConfig, sink: Sink, at: number, say: Say): Problem[] {
+  if (sink.type !== "kafka") return [];
+  const encode = sink.encode as KafkaSinkOptions["encode"];
+  const path = ["sink", at, "encode"];
+  if (sink.receives !== "decoded")
+    return encode === undefined
+      ? []
+      : [
+          say(
+            "config.conflict",
+            path,
+            "a table",
+            'only with receives = "decoded"',
+            "records go as they came",
+          ),
+        ];
+  const problems: Problem[] = [];
+  if (String(sink.topic).includes("{"))
+    problems.push(
+      say(
+        "config.not_in_this_version",
+        ["sink", at, "topic"],
+        quoted(String(sink.topic)),
+        "a topic without braces",
+        "a table is one topic",
+      ),
+    );
+  if (encode === undefined) {
+    const allowed = '`format = "json"` or `format = "avro"`';
+    problems.push(say("config.missing", path, "", allowed, "what a row is as a value"));
+  } else if (encode.format === "avro" && encode.registry === undefined && decode?.registry === undefined) {
+    const allowed = "a registry here or in [decode]";
+    problems.push(
+      say("config.missing", [...path, "registry"], "", allowed, "readers look the schema up there"),
     );
   }
   return problems;

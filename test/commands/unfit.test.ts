@@ -24,6 +24,8 @@ function problems(sinks: string, more = "", source = ""): string[] {
   return result.ok ? [] : result.problems.map((p) => `${p.code} ${p.path}`);
 }
 
+const topic = (name: string, more: string) =>
+  `[[sink]]\nname = "${name.replaceAll(/\W/g, "_")}"\ntype = "kafka"\nbootstrap = ["k:1"]\ntopic = "${name}"\n${more}\n`;
 const REJECTED = files("bad", 'receives = "rejected"');
 const DECODED = files("typed", 'receives = "decoded"');
 
@@ -76,10 +78,42 @@ test.each([
   ],
   ["JSON without a schema, which is learned", RAW + DECODED + REJECTED, '[decode]\nformat = "json"\n', []],
   [
-    "a topic of decoded rows",
-    `${RAW}${REJECTED}[[sink]]\nname = "k"\ntype = "kafka"\nbootstrap = ["k:1"]\ntopic = "out"\nreceives = "decoded"\n`,
+    "decoded rows in a topic that nobody says how to write",
+    RAW + REJECTED + topic("out", 'receives = "decoded"'),
     DECODE,
-    ["config.not_in_this_version sink[2].receives"],
+    ["config.missing sink[2].encode"],
+  ],
+  [
+    "decoded rows in a topic for each source",
+    RAW + REJECTED + topic("out.{topic}", 'receives = "decoded"\nencode = { format = "json" }'),
+    DECODE,
+    ["config.not_in_this_version sink[2].topic"],
+  ],
+  [
+    "Avro without a registry",
+    RAW + REJECTED + topic("out", 'receives = "decoded"\nencode = { format = "avro" }'),
+    DECODE,
+    ["config.missing sink[2].encode.registry"],
+  ],
+  [
+    "an encoding of what stays as it came",
+    RAW + topic("dead.{topic}", 'receives = "rejected"\nencode = { format = "json" }'),
+    DECODE,
+    ["config.conflict sink[1].encode"],
+  ],
+  [
+    "a schema for JSON",
+    RAW + REJECTED + topic("out", 'receives = "decoded"\nencode = { format = "json", record = "Order" }'),
+    DECODE,
+    ["config.conflict sink[2].encode.record"],
+  ],
+  [
+    "topics of rows and of rejects",
+    RAW +
+      topic("dead.{topic}", 'receives = "rejected"') +
+      topic("out", 'receives = "decoded"\nencode = { format = "json" }'),
+    DECODE,
+    [],
   ],
 ])("%s", (_, sinks, more, want) => {
   expect(problems(sinks, more)).toEqual([...want]);

@@ -39,8 +39,12 @@ export function fresh(prefix: string): string {
 }
 
 /** Runs a script of ./python to its end; its last line is its result. */
-export async function python_<T>(script: string, args: readonly string[]): Promise<T> {
-  const child = Bun.spawn([python, scriptPath(script), ...args], {
+export async function python_<T>(
+  script: string,
+  args: readonly string[],
+  program: string = python,
+): Promise<T> {
+  const child = Bun.spawn([program, scriptPath(script), ...args], {
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",

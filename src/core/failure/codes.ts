@@ -137,6 +137,11 @@ export const CODES = {
     true,
     "A sink beside the primary one does not keep up. It misses what comes meanwhile: a gap, which `twg inspect coverage` shows.",
   ),
+  "encode.unsupported": spec(
+    "runtime",
+    false,
+    "A column has a name or a type for which the format that a sink writes has nothing.",
+  ),
   "decode.failed": spec(
     "runtime",
     false,

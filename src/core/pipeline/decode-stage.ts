@@ -304,22 +304,17 @@ export class DecodeStage {
     const now = this.#p.clock.now();
     const { span, rows, ingestTs, offsets } = batch;
     const rejects = rejectsOf(batch, refused, { prefix, pipeline, now });
-    const table = this.#table(batch, groups, now);
-    return { span, rows, ingestTs, offsets, source: batch, table, rejects, refused };
+    const tableRows = rowsOf(groups);
+    const table = this.#table(batch, groups, tableRows, now);
+    return { span, rows, ingestTs, offsets, source: batch, table, tableRows, rejects, refused };
   }
 
-  #table(batch: RawBatch, groups: readonly DecodedGroup[], now: number): TableBatch | null {
-    const count = groups.reduce((n, g) => n + g.rows.length, 0);
+  #table(batch: RawBatch, groups: readonly DecodedGroup[], rows: Int32Array, now: number): TableBatch | null {
+    const count = rows.length;
     if (count === 0) return null;
     const fields = [...this.#fields, ...rawOriginFields(this.#o.metadata, this.#o.prefix)];
-    const rows = new Int32Array(count);
     const schemaIds: string[] = [];
-    let at = 0;
-    for (const g of groups) {
-      rows.set(g.rows, at);
-      at += g.rows.length;
-      for (let i = 0; i < g.rows.length; i++) schemaIds.push(g.known.schemaId);
-    }
+    for (const g of groups) for (let i = 0; i < g.rows.length; i++) schemaIds.push(g.known.schemaId);
     const stamps = { pipeline: this.#o.pipeline, now, schemaIds };
     const columns = [
       ...this.#fields.map((f) => columnOf(f, groups, count)),
@@ -399,6 +394,17 @@ interface DecodedGroup {
   /** Of the batch. */
   readonly rows: Int32Array;
   readonly columns: readonly TableColumn[];
+}
+
+/** The records of all groups, one group behind the other. */
+function rowsOf(groups: readonly DecodedGroup[]): Int32Array {
+  const rows = new Int32Array(groups.reduce((n, g) => n + g.rows.length, 0));
+  let at = 0;
+  for (const g of groups) {
+    rows.set(g.rows, at);
+    at += g.rows.length;
+  }
+  return rows;
 }
 
 /** Files and tables alike get new columns and columns that may be null; nothing else changes under readers. */

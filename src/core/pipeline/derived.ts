@@ -10,6 +10,8 @@ export interface DerivedBatch extends BranchBatch {
   readonly source: RawBatch;
   /** All of the table's columns as they are now. Valid until the next batch is made. */
   readonly table: TableBatch | null;
+  /** Of each of its rows the record of `source`; grouped by schema, not ascending. */
+  readonly tableRows: Int32Array;
   readonly rejects: TableBatch | null;
   /** What `rejects` has rows of, ascending. */
   readonly refused: readonly RefusedRecord[];

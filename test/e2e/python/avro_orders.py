@@ -3,6 +3,7 @@
   avro_orders.py produce BOOTSTRAP TOPIC {"first": 0, "records": 1000, "partitions": 3}
   avro_orders.py check TYPED_FOLDER REJECTS_FOLDER
   avro_orders.py dead BOOTSTRAP SOURCE_TOPIC DEAD_LETTER_TOPIC
+  avro_orders.py typed BOOTSTRAP SOURCE_TOPIC TYPED_TOPIC REGISTRY_URL
 
 Order n is written by schema 1, or, where n is odd, by schema 2, which has one more field. Every 50th is spoiled in one
 of four ways, every 77th has no value. All fields follow from n, so that a row shows whether it is right.
@@ -160,9 +161,49 @@ def dead(bootstrap, source, topic):
     }))
 
 
+def typed(bootstrap, source, topic, registry):
+    """Rows as the vendor's own deserializer reads them by the schema that the registry has."""
+    from confluent_kafka.schema_registry import SchemaRegistryClient
+    from confluent_kafka.schema_registry.avro import AvroDeserializer
+    from confluent_kafka.serialization import MessageField, SerializationContext
+
+    client = SchemaRegistryClient({"url": registry})
+    read = AvroDeserializer(client)
+    there = {(m.partition(), m.offset()): m for m in records(bootstrap, source)}
+    wanted = {place for place, m in there.items() if kind(int(m.key())) in ("good", "tombstone")}
+    wrong, seen, last, ids = [], [], {}, set()
+    for m in records(bootstrap, topic):
+        h = {k: v.decode() for k, v in m.headers()}
+        place = (int(h["_twg_source_partition"]), int(h["_twg_source_offset"]))
+        seen.append(place)
+        was = there[place]
+        n = int(m.key())
+        if (m.key(), m.timestamp()[1], m.partition()) != (was.key(), was.timestamp()[1], place[0]):
+            wrong.append(f"{n}: another key, timestamp or partition")
+        if place[1] < last.get(place[0], -1):
+            wrong.append(f"{n} stands behind a later one")
+        last[place[0]] = place[1]
+        if m.value() is None:
+            if kind(n) != "tombstone":
+                wrong.append(f"{n} has no value")
+            continue
+        ids.add(m.value()[1:5])
+        row = read(m.value(), SerializationContext(topic, MessageField.VALUE))
+        qty = None if n % 2 == 0 or n % 4 == 1 else n % 1000
+        if (row["id"], row["name"], row["price"], row["note"], row.get("qty")) != (n, name(n), n / 4, note(n), qty):
+            wrong.append(f"{n}: {row}")
+    print(json.dumps({
+        "rows": len(seen), "doubled": len(seen) - len(set(seen)), "foreign": len(set(seen) - wanted),
+        "lost": len(wanted - set(seen)), "wrong": wrong[:5], "subjects": client.get_subjects(),
+        "schema": json.loads(client.get_latest_version(topic + "-value").schema.schema_str),
+    }))
+
+
 if sys.argv[1] == "produce":
     produce(sys.argv[2], sys.argv[3], json.loads(sys.argv[4]))
 elif sys.argv[1] == "dead":
     dead(*sys.argv[2:5])
+elif sys.argv[1] == "typed":
+    typed(*sys.argv[2:6])
 else:
     check(sys.argv[2], sys.argv[3])

@@ -1,6 +1,6 @@
 /**
  * Records that could not be decoded as records of a topic: key, value and headers as they came, and behind these headers
- * that say why and where. They bear the time at which they arrived here, not their own: retention counts from it, and a
+ * that say why and where. They bear the time at which they were refused, not their own: retention counts from it, and a
  * record that is refused today must not be gone today because it is old. Its own time is a header.
  */
 import type { DerivedBatch, RefusedRecord } from "../../../core/pipeline/derived.ts";
@@ -23,7 +23,7 @@ import type { KafkaWriterOptions } from "./writer.ts";
 export class KafkaRejectWriter extends TopicWriter<DerivedBatch> {
   /** `lane`: shared with the other writers of the lane. */
   constructor(options: KafkaWriterOptions, parts: TransactionSetParts, lane: LaneTransactions) {
-    super(options, parts, lane, (batch) => rejectRecords(batch, options.headers));
+    super(options, parts, lane, (batch) => rejectRecords(batch, options.headers, parts.clock.now()));
   }
 }
 
@@ -31,6 +31,7 @@ export class KafkaRejectWriter extends TopicWriter<DerivedBatch> {
 export function rejectRecords(
   { source, refused }: Pick<DerivedBatch, "source" | "refused">,
   headers: HeaderChoice,
+  now: number,
 ): OwnedRecords | null {
   if (refused.length === 0) return null;
   const batch = pickRows(
@@ -47,7 +48,7 @@ export function rejectRecords(
   const own = { rows, key, value, headers: batch.headers.entries === 0 ? null : batch.headers };
   return {
     stream: batch.stream,
-    owned: columnsWith({ ...own, timestamps: arrivals(batch) }, added),
+    owned: columnsWith({ ...own, timestamps: sameTime(rows, now) }, added),
     place: (row) => recordPlace(batch, row),
   };
 }
@@ -76,11 +77,11 @@ function ownTimes({ rows, timestamps, runs }: RawBatch, prefix: string): AddedHe
 
 const TWO32 = 0x1_0000_0000;
 
-function arrivals({ rows, ingestTs }: RawBatch): Int32Array {
+function sameTime(rows: number, ms: number): Int32Array {
   const pairs = new Int32Array(2 * rows);
   for (let row = 0; row < rows; row++) {
-    pairs[2 * row] = ingestTs % TWO32;
-    pairs[2 * row + 1] = Math.floor(ingestTs / TWO32);
+    pairs[2 * row] = ms % TWO32;
+    pairs[2 * row + 1] = Math.floor(ms / TWO32);
   }
   return pairs;
 }

@@ -1,6 +1,7 @@
 /** `[[sink]] type = "kafka"`: every option of the Kafka sink, declared once. */
 import * as z from "zod";
 import { byteSize, durationMs, hostPort, KIB, MIB, wholeNumber } from "../../../core/config/option-types.ts";
+import { registrySpec } from "../../../core/config/registry-options.ts";
 import { DEFAULT_METADATA_PREFIX, METADATA_PREFIX_PATTERN } from "../../../core/records/metadata-columns.ts";
 import { kafkaSasl, kafkaTls } from "../security-spec.ts";
 
@@ -9,6 +10,55 @@ const named = (...words: readonly string[]) => {
   const word = words.map((w) => `\\{${w}\\}`).join("|");
   return z.string().regex(new RegExp(`^(?!\\.{1,2}$)(?:[A-Za-z0-9._-]|${word}){1,249}$`));
 };
+
+const encodeSpec = z
+  .strictObject({
+    format: z
+      .enum(["json", "avro"])
+      .describe(
+        "json: an object a row, every digit of numbers, bytes as base64, instants in ISO 8601. avro: behind Confluent's envelope, by a schema that is registered.",
+      )
+      .meta({ examples: ["avro"] }),
+    subject: z
+      .string()
+      .min(1)
+      .max(1024)
+      .default("{topic}-value")
+      .describe(
+        "Name under which the registry has the schema of the rows; `{topic}` stands for the topic that is written to.",
+      )
+      .meta({ examples: ["orders-typed-value"], why: "What readers expect: the topic-name strategy." }),
+    record: z
+      .string()
+      .regex(/^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$/)
+      .max(1024)
+      .optional()
+      .describe(
+        "Full name of the Avro record. Without it: the topic's name, with _ for what Avro's names have not.",
+      )
+      .meta({ allowed: "a name such as acme.orders.Order", examples: ["acme.orders.Order"] }),
+    register: z
+      .boolean()
+      .default(true)
+      .describe(
+        "Register schemas that the subject has not. false: they must be there, as they are made here.",
+      )
+      .meta({ why: "A table grows while it runs, and so does its schema." }),
+    registry: registrySpec
+      .optional()
+      .describe("The registry that the schema goes to. Without it: that of `[decode]`."),
+  })
+  .superRefine((o, ctx) => {
+    if (o.format === "avro") return;
+    for (const path of ["record", "registry"] as const)
+      if (o[path] !== undefined)
+        ctx.addIssue({
+          code: "custom",
+          path: [path],
+          message: "JSON has no schema here",
+          params: { code: "config.conflict", allowed: 'only with format = "avro"' },
+        });
+  });
 
 export const kafkaSinkSpec = z
   .strictObject({
@@ -55,6 +105,7 @@ export const kafkaSinkSpec = z
       .default(DEFAULT_METADATA_PREFIX)
       .describe("Prefix of the names of these headers.")
       .meta({ allowed: "1 to 32 of a-z, 0-9 and '_', not beginning with a digit" }),
+    encode: encodeSpec.optional().describe("How decoded rows are written; only with `receives` = decoded."),
     compression: z
       .enum(["none", "gzip", "snappy", "lz4", "zstd"])
       .default("lz4")

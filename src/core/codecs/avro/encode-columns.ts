@@ -131,7 +131,7 @@ class ColumnWriter {
           ? this.#fields(type, shape.fields, children)
           : refuse(`a column of ${typeText(shape)} for the record ${type.name}`);
       case "array":
-        return shape.id === "list"
+        return shape.id === "list" || shape.id === "map"
           ? this.#items(offsets!, this.#cell(type.items, children[0]!))
           : refuse(`a column of ${typeText(shape)} for an array`);
       case "map": {
@@ -160,7 +160,18 @@ class ColumnWriter {
       default:
         break;
     }
+    if (shape.id === "int" && "logical" in type && type.logical?.as === "decimal")
+      return this.#wholeDecimal(type, column);
     return this.#number(type, column) ?? this.#byValue(type, column);
+  }
+
+  /** Integers that no type of Avro holds stand as decimals. */
+  #wholeDecimal(type: AvroType, column: TableColumn): Write {
+    return (row) => {
+      const value = cellValue(column, row);
+      if (value.kind !== "int" && value.kind !== "long") throw new DecodeError("decode.type", "", value.kind);
+      this.#values.write(type, { kind: "decimal", unscaled: BigInt(value.value), scale: 0 }, 0);
+    };
   }
 
   #items(offsets: Int32Array, item: Write): Write {

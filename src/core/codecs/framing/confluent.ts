@@ -71,6 +71,13 @@ export function confluentFraming({ part, protobuf }: Pick<FramingOptions, "part"
   };
 }
 
+/** What stands before a payload of the schema. */
+export function confluentEnvelope(id: number): Uint8Array {
+  const envelope = new Uint8Array(ID_END);
+  new DataView(envelope.buffer).setUint32(1, id);
+  return envelope;
+}
+
 function slotOf(interner: Interner, bytes: Uint8Array, from: number, to: number, out: Framed): number {
   const slot = interner.find(bytes, from, to);
   return slot >= 0 ? slot : interner.add(bytes, from, to, out, read(bytes, from, to));

@@ -27,9 +27,11 @@ const refusal = (r: number, more: Partial<RefusedRecord> = {}): RefusedRecord =>
 });
 
 function derived(rows: readonly Row[], refused: readonly RefusedRecord[]): DerivedBatch {
-  const source = { ...batchOf(rows), ingestTs: NOW };
+  const source = batchOf(rows);
   const { span, offsets, ingestTs } = source;
-  return { span, offsets, ingestTs, rows: source.rows, source, table: null, rejects: null, refused };
+  const { rows: count } = source;
+  const tableRows = new Int32Array(0);
+  return { span, offsets, ingestTs, rows: count, source, table: null, tableRows, rejects: null, refused };
 }
 
 const ROWS = [
@@ -46,7 +48,7 @@ const ROWS = [
 
 test("what is refused keeps what it was, and says why and where", () => {
   const batch = derived(ROWS, [refusal(1), refusal(2, { schemaId: null, path: "" })]);
-  const records = rejectRecords(batch, HEADERS)!;
+  const records = rejectRecords(batch, HEADERS, NOW)!;
   batch.source.value.data.fill(0);
   expect(plainRecords(records.owned.columns)).toEqual([
     {
@@ -85,7 +87,7 @@ test("what is refused keeps what it was, and says why and where", () => {
 });
 
 test('metadata = "all" adds the rest, once each', () => {
-  const records = rejectRecords(derived(ROWS, [refusal(1)]), { ...HEADERS, choice: "all" })!;
+  const records = rejectRecords(derived(ROWS, [refusal(1)]), { ...HEADERS, choice: "all" }, NOW)!;
   const [one] = plainRecords(records.owned.columns);
   const names = one!.headers.map(([name]) => name);
   expect(new Set(names).size).toBe(names.length);

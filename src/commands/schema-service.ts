@@ -1,0 +1,74 @@
+/** Where lanes get their schemas from, and where those of decoded rows are registered: one client of each registry. */
+import { RegistryClient } from "../adapters/registry/client.ts";
+import { SchemaSources } from "../adapters/registry/schema-sources.ts";
+import { registrySettings } from "../adapters/registry/settings.ts";
+import { systemChance } from "../adapters/system/chance.ts";
+import { systemClock } from "../adapters/system/clock.ts";
+import { Failure } from "../core/failure/failure.ts";
+import { PinnedSchemas } from "../core/pipeline/pinned-schemas.ts";
+import { parseSchemaDocument } from "../core/types/schema-file.ts";
+import type { ResolvedConfig, SinkOf } from "./config-file.ts";
+import type { NewSchema, SchemaService } from "./lane-schemas.ts";
+import { ownSchemas } from "./own-schemas.ts";
+import type { SinkContext, SinkParts } from "./sink-parts.ts";
+
+const PARTS = { clock: systemClock, chance: systemChance };
+
+/** Null: nothing is decoded. */
+export function schemaService(
+  config: ResolvedConfig,
+  { schemas }: Pick<SinkParts, "schemas">,
+  { instance, observer }: Pick<SinkContext, "instance" | "observer">,
+): SchemaService | null {
+  const { decode, pipeline } = config;
+  if (decode === null) return null;
+  const sources = new SchemaSources(decode, PARTS);
+  const pinned = new PinnedSchemas({
+    store: schemas ?? ownSchemas(pipeline),
+    instance,
+    maxColumns: decode.infer.max_columns,
+    grows: decode.infer.new_fields === "add",
+    learned: (topic, version, added, place) =>
+      observer.emit({ e: "schema.learned", topic, version, added, place }),
+  });
+  const clients = new Map<string, RegistryClient>();
+  return {
+    find: async (topic, ref, inferred) => {
+      const schema = await sources.writer(ref, topic, "value");
+      if (schema !== null) return schema;
+      if (inferred === null) return await pinned.find(topic);
+      return await pinned.learn(topic, parseSchemaDocument(inferred, topic).fields);
+    },
+    register: async (schema) => {
+      const sink = config.sinks.find((s) => s.name === schema.sink);
+      const registry = sink?.type === "kafka" ? registryOfSink(config, sink) : null;
+      if (sink?.type !== "kafka" || registry === null)
+        throw new Failure("internal.bug", `no registry for the sink ${schema.sink}`);
+      const client = clients.get(sink.name) ?? new RegistryClient(registry, PARTS);
+      clients.set(sink.name, client);
+      return await registered(client, schema, sink.encode?.register ?? true);
+    },
+  };
+}
+
+async function registered(
+  client: RegistryClient,
+  { subject, schema: text }: NewSchema,
+  register: boolean,
+): Promise<number> {
+  const schema = { format: "avro", text } as const;
+  if (register) return (await client.register(subject, schema, false)).id;
+  const { id } = await client.lookup(subject, schema, false);
+  if (id !== null) return id;
+  throw new Failure("registry.answer_invalid", `a schema under ${subject}: an answer without an id`);
+}
+
+/** Of its own, or that of `[decode]`; null: there is none. */
+export function registryOfSink(
+  { decode, sinks }: Pick<ResolvedConfig, "decode" | "sinks">,
+  sink: SinkOf<"kafka">,
+) {
+  const own = sink.encode?.registry;
+  if (own !== undefined) return registrySettings(own, `sink[${sinks.indexOf(sink)}].encode.registry`);
+  return decode?.registry === undefined ? null : registrySettings(decode.registry, "decode.registry");
+}
