@@ -1,9 +1,15 @@
-/** Damaged JSON payloads beside whole ones: those stay whole, and the module and the loops say the same of every one. */
+/**
+ * Damaged JSON payloads beside whole ones: those stay whole, and the module and the loops say the same of every one. Columns
+ * that are learned from some of them hold what they were learned from.
+ */
 import { isUtf8 } from "node:buffer";
 import { jsonRecords } from "../../src/core/codecs/json/compile.ts";
-import type { DecodeFault } from "../../src/core/codecs/record-codec.ts";
+import { inferRecords } from "../../src/core/codecs/json/infer.ts";
+import { DecodeError, type DecodeFault } from "../../src/core/codecs/record-codec.ts";
 import type { TextRecords } from "../../src/core/codecs/text-records.ts";
+import { appendFields } from "../../src/core/schema/append-fields.ts";
 import { builderOf } from "../../src/core/types/column-builder.ts";
+import { parseSchemaDocument, schemaDocument } from "../../src/core/types/schema-file.ts";
 import type { ColumnField, TableColumn } from "../../src/core/types/table-batch.ts";
 import { parseType } from "../../src/core/types/type-text.ts";
 import { damage, draws, pick } from "./draws.ts";
@@ -60,6 +66,23 @@ function told(decoder: TextRecords, payloads: readonly Uint8Array[], faults: Dec
   return JSON.stringify([rows, ...columns.map((c) => bytesOf(c.finish()))]);
 }
 
+/** Every so many cases: a decoder for each costs more than the rest. */
+const LEARN_EVERY = 16;
+
+function learn(payloads: readonly Uint8Array[]): void {
+  const fields = appendFields([], inferRecords(payloads, OPTIONS.reserved), 100);
+  const read = parseSchemaDocument(schemaDocument({ fields }), "learned").fields;
+  const decoder = jsonRecords(read, OPTIONS);
+  for (const [i, p] of payloads.entries()) {
+    try {
+      decoder.value(p, 0, p.length);
+    } catch (e) {
+      if (!(e instanceof DecodeError)) throw e;
+      if (i !== 1) throw new Error(`learned from it, and refused: ${e.code} ${e.path} ${e.message}`);
+    }
+  }
+}
+
 function run(n: number): boolean {
   decoders ??= [jsonRecords(FIELDS, OPTIONS), jsonRecords(FIELDS, OPTIONS, null)];
   const draw = draws(n);
@@ -73,6 +96,7 @@ function run(n: number): boolean {
     throw new Error("they refuse it for different reasons");
   if (first.some((f) => f.row !== 1))
     throw new Error(`a whole payload was refused: ${JSON.stringify(first)}`);
+  if (n % LEARN_EVERY === 0) learn(payloads);
   return first.length > 0;
 }
 

@@ -1,6 +1,9 @@
-/** Damaged XML documents beside whole ones: those stay whole, and the damaged one is read or refused by a code. */
+/**
+ * Damaged XML documents beside whole ones: those stay whole, and the damaged one is read or refused by a code, the same by
+ * itself as among others.
+ */
 import { isUtf8 } from "node:buffer";
-import type { DecodeFault } from "../../src/core/codecs/record-codec.ts";
+import { DecodeError, type DecodeFault } from "../../src/core/codecs/record-codec.ts";
 import { XmlRecords } from "../../src/core/codecs/xml/compile.ts";
 import { builderOf } from "../../src/core/types/column-builder.ts";
 import type { ColumnField } from "../../src/core/types/table-batch.ts";
@@ -30,6 +33,17 @@ const FIELDS: readonly ColumnField[] = Object.entries(TABLE).map(([name, text]) 
 
 let decoder: XmlRecords | null = null;
 
+/** Null: it is read. */
+function aloneOf(decoder: XmlRecords, bytes: Uint8Array): string | null {
+  try {
+    decoder.value(bytes, 0, bytes.length);
+    return null;
+  } catch (e) {
+    if (!(e instanceof DecodeError)) throw e;
+    return `${e.code} ${e.path}: ${e.message}`;
+  }
+}
+
 function run(n: number): boolean {
   decoder ??= new XmlRecords(FIELDS, {
     unknown: n % 2 === 0 ? "ignore" : "reject",
@@ -51,6 +65,9 @@ function run(n: number): boolean {
   const rows = decoder.decode({ bytes, starts, ends, count: 3 }, columns, (f) => faults.push(f));
   if (faults.some((f) => f.row !== 1))
     throw new Error(`a whole document was refused: ${JSON.stringify(faults)}`);
+  const alone = aloneOf(decoder, payloads[1]!);
+  const [among = null] = faults.map((f) => `${f.code} ${f.path}: ${f.reason}`);
+  if (alone !== among) throw new Error(`by itself ${alone}, among others ${among}`);
   if (rows + faults.length !== 3) throw new Error(`${rows} rows and ${faults.length} faults of 3`);
   if (columns.some((c) => c.finish().length !== rows)) throw new Error("columns of different lengths");
   return faults.length > 0;

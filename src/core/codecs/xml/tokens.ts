@@ -84,7 +84,7 @@ export class XmlTokens {
     this.#started = false;
     this.#empty = false;
     this.spareAt = spareAt;
-    if (this.#looksAt("<?xml") && isBlank(bytes[from + 5] ?? 0)) this.#behind("?>", 5, "the XML declaration");
+    if (this.#looksAt("<?xml") && isBlank(this.#peek(from + 5))) this.#behind("?>", 5, "the XML declaration");
   }
 
   get depth(): number {
@@ -108,12 +108,17 @@ export class XmlTokens {
         return TOKEN.text;
       } else if (this.#looksAt("<!")) this.#fail("a DTD or other declaration, which is not read");
       else if (this.#looksAt("<?")) this.#instruction();
-      else return this.#b[this.#at + 1] === 47 ? this.#close() : this.#open();
+      else return this.#peek(this.#at + 1) === 47 ? this.#close() : this.#open();
     }
   }
 
   #fail(what: string, at = this.#at, code: XmlError["code"] = "decode.syntax"): never {
     throw new XmlError(`${what} at byte ${at - this.#from}`, code);
+  }
+
+  /** 0 behind the end: what stands there is another record's. */
+  #peek(at: number): number {
+    return at < this.#end ? this.#b[at]! : 0;
   }
 
   #looksAt(mark: string): boolean {
@@ -150,7 +155,7 @@ export class XmlTokens {
   #comment(): void {
     const from = this.#at;
     const at = this.#behind("--", 4, "the comment");
-    if (this.#b[at + 2] !== 62 || at + 2 >= this.#end) this.#fail("-- within a comment", from);
+    if (this.#peek(at + 2) !== 62) this.#fail("-- within a comment", from);
     this.#characters(from, at);
     this.#at++;
   }
@@ -160,7 +165,7 @@ export class XmlTokens {
     this.#at += 2;
     const target = this.#name();
     if (target.toLowerCase() === "xml") this.#fail("an XML declaration that is not at the begin", from);
-    const next = this.#b[this.#at] ?? 0;
+    const next = this.#peek(this.#at);
     if (!isBlank(next) && !this.#looksAt("?>")) this.#fail("a blank is wanted");
     this.#characters(from, this.#behind("?>", 0, "the processing instruction"));
   }
@@ -253,7 +258,7 @@ export class XmlTokens {
     while (
       this.#at < this.#end &&
       (isNamePart(b[this.#at]!) ||
-        (b[this.#at] === 58 && isNameStart(b[this.#at + 1] ?? 0) && colons++ === 0))
+        (b[this.#at] === 58 && isNameStart(this.#peek(this.#at + 1)) && colons++ === 0))
     )
       this.#at++;
     return UTF8.decode(b.subarray(from, this.#at));
@@ -309,10 +314,10 @@ export class XmlTokens {
     if (!this.#looksAt("=")) this.#fail("= is wanted");
     this.#at++;
     this.#blanks();
-    const quote = this.#b[this.#at];
-    if (this.#at >= this.#end || (quote !== 34 && quote !== 39)) this.#fail("a value in quotes is wanted");
+    const quote = this.#peek(this.#at);
+    if (quote !== 34 && quote !== 39) this.#fail("a value in quotes is wanted");
     const from = this.#at + 1;
-    const to = this.#find(quote!, from, this.#end);
+    const to = this.#find(quote, from, this.#end);
     if (to < 0) this.#fail("the value does not end");
     const less = this.#find(60, from, to);
     if (less >= 0) this.#fail("< within a value", less);

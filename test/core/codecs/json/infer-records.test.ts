@@ -174,7 +174,7 @@ test("every record of the sample is a row of the columns that were learned from 
         expect(odd.length).toBeGreaterThan(0);
       }
     }),
-    { numRuns: 150 },
+    { numRuns: 60 },
   );
 });
 
@@ -193,6 +193,6 @@ test("records beyond the sample are rows, or refused with code and path; after t
         after.faults.filter(top).every((f) => /\\u|"\\"|""|\\0/.test(f.reason) || f.reason.includes("\0")),
       ).toBe(true);
     }),
-    { numRuns: 100 },
+    { numRuns: 30 },
   );
 });

@@ -392,6 +392,21 @@ describe("refused", () => {
     expect(one(ITEMS, "<o/>", { maxBytes: 3 })).toStartWith("decode.size");
   });
 
+  test("what is cut is refused for what it lacks, whatever the next record begins with", () => {
+    for (const [cut, next] of [
+      ["<?xml", " version='1.0'?><r/>"],
+      ["<r><?a", "b?></r>"],
+      ["<r><", "/r>"],
+      ["<r><!-- x --", "></r>"],
+      ["<r a=", "'1'/>"],
+      ["<p:", "r/>"],
+    ] as const) {
+      const alone = one("a string", cut);
+      const { faults } = read("a string", [cut, next]);
+      expect([cut, faults[0]?.row, `${faults[0]?.code} : ${faults[0]?.reason}`]).toEqual([cut, 0, alone]);
+    }
+  });
+
   test("columns that no document can fill", () => {
     for (const table of ["map<string,int32>", "json", "list<list<int32>>", "struct<b list<json>>"])
       expect(() => read(`a ${table};b int32`, [])).toThrow("XML has no");
