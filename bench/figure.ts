@@ -49,6 +49,13 @@ export async function inTurn<S, P>(
   return out;
 }
 
+/** Each in turn, as many rounds as asked for: all of them meet the same machine. The answers by place in `all`. */
+export async function inRotation<T>(rounds: number, all: readonly (() => Promise<T>)[]): Promise<T[][]> {
+  const out: T[][] = all.map(() => []);
+  for (let i = 0; i < rounds; i++) for (const [k, one] of all.entries()) out[k]!.push(await one());
+  return out;
+}
+
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[sorted.length >> 1] ?? Number.NaN;

@@ -1,23 +1,29 @@
 /**
- * A member of a fresh group, alone in it: from the start to the first record, and records/s with the join in it. Two
+ * A member of a fresh group, alone in it: from the start to the first record, and records/s with the join in them. Two
  * figures a peer; for the first, less is better, and `value` and `ratio` are rates (joins a second) all the same.
+ *
+ * Before anything is measured each client reads the topic once and hashes every value: the hashes have to be one, and the
+ * files are in the page cache then.
  */
+import { rmSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { buildBinary } from "../scripts/build-binary.ts";
 import {
   type BenchOptions,
   type Figure,
-  inTurn,
+  inRotation,
   median,
   medianSeen,
   ratioOf,
   round,
   sameHash,
 } from "./figure.ts";
-import { peersOf } from "./peers.ts";
+import { type Peer, peersOf } from "./peers.ts";
 import { lastLine, type Ran, runProcess } from "./process.ts";
-import { topicOf } from "./topics.ts";
+import { type Topic, topicOf } from "./topics.ts";
 
-const COUNT = 2_000_000;
+/** Long enough, the second one, that start and compilation at run time no longer show. */
+const COUNTS = [2_000_000, 20_000_000] as const;
 const SMALL = 20_000;
 
 interface Run {
@@ -26,62 +32,88 @@ interface Run {
   /** Seconds to the first record, and to the last. */
   readonly first: number;
   readonly seconds: number;
+  readonly hash: string;
   readonly ran: Ran;
 }
 
-const subject = join(resolve(import.meta.dir), "subjects/group.ts");
 let serial = 0;
 
+/** One member with a group of its own name. */
+async function run(peer: Peer, topic: Topic, environment: Record<string, string> = {}): Promise<Run> {
+  const { bootstrap, name, records } = topic;
+  const group = `twg-bench-${process.pid}-${serial++}`;
+  const ran = await runProcess([...peer.command, bootstrap, name, String(records), group], environment);
+  return { ...lastLine<Omit<Run, "ran">>(ran.stdout), ran };
+}
+
 export async function* group(o: BenchOptions): AsyncGenerator<Figure> {
-  const topic = await topicOf(o, "orders", "none", o.small ? SMALL : COUNT);
-  if (topic === null) return;
+  const root = resolve(import.meta.dir, "..");
+  // Compiled as `twg` is: the peers are compiled too.
+  const outfile = join(root, ".cache/bench", `group-${process.pid}`);
+  const { outfile: subject } = await buildBinary({ root, entrypoints: ["bench/subjects/group.ts"], outfile });
   try {
-    const one = (command: readonly string[]) => async (): Promise<Run> => {
-      const name = `twg-bench-${process.pid}-${serial++}`;
-      const ran = await runProcess([...command, topic.bootstrap, topic.name, String(topic.records), name]);
-      return { ...lastLine<Omit<Run, "ran">>(ran.stdout), ran };
-    };
-    for (const { name, command } of await peersOf(o, "group", "group")) {
-      const runs = await inTurn(o.rounds, one([process.execPath, subject]), one(command));
-      const all = [...runs.subject, ...runs.peer];
-      const hash = sameHash(
-        "group",
-        all.map((r) => `${r.records}/${r.bytes}`),
-      );
-      yield figure("group, joins to the first record", "joins/s", name, runs, hash, (r) => 1 / r.first);
-      yield figure("group, raw consume", "records/s", name, runs, hash, (r) => r.records / r.seconds);
+    const all = [{ name: "twg", command: [subject] }, ...(await peersOf(o, "group", "group"))];
+    for (const count of o.small ? [SMALL] : COUNTS) {
+      const topic = await topicOf(o, "orders", "none", count);
+      if (topic === null) continue;
+      try {
+        yield* oneTopic(o, topic, all);
+      } finally {
+        await topic.release();
+      }
     }
   } finally {
-    await topic.release();
+    rmSync(subject, { force: true });
   }
 }
 
-function figure(
-  bench: string,
-  unit: string,
-  peer: string,
-  runs: { readonly subject: Run[]; readonly peer: Run[] },
-  hash: string,
-  rate: (r: Run) => number,
-): Figure {
-  const value = median(runs.subject.map(rate));
-  const theirs = median(runs.peer.map(rate));
+async function* oneTopic(o: BenchOptions, topic: Topic, all: readonly Peer[]): AsyncGenerator<Figure> {
+  const hashed: string[] = [];
+  for (const peer of all) {
+    const { hash, records, bytes } = await run(peer, topic, { BENCH_HASH: "1" });
+    hashed.push(`${hash}/${records}/${bytes}`);
+  }
+  const hash = sameHash("group", hashed);
+  const [ours, ...theirs] = await inRotation(
+    o.rounds,
+    all.map((peer) => () => run(peer, topic)),
+  );
+  const counts = [ours!, ...theirs].flat().map((r) => `${r.records}/${r.bytes}`);
+  sameHash("group, what was counted", counts);
+  const long = topic.records > COUNTS[0] ? ", long" : "";
+  for (const [i, peer] of all.slice(1).entries()) {
+    const f = { peer: peer.name, ours: ours!, theirs: theirs[i]!, hash };
+    yield figure(`group, joins to the first record${long}`, "joins/s", f, (r) => 1 / r.first);
+    yield figure(`group, raw consume${long}`, "records/s", f, (r) => r.records / r.seconds);
+  }
+}
+
+interface Beside {
+  readonly peer: string;
+  readonly ours: readonly Run[];
+  readonly theirs: readonly Run[];
+  readonly hash: string;
+}
+
+function figure(bench: string, unit: string, f: Beside, rate: (r: Run) => number): Figure {
+  const value = median(f.ours.map(rate));
+  const theirs = median(f.theirs.map(rate));
   const cpu = (r: Run) => (r.ran.cpu / r.records) * 1e6;
   return {
     bench,
     subject: "twg consumer, one thread",
-    peer,
+    peer: f.peer,
     unit,
     value: round(value),
     peer_value: round(theirs),
     ratio: ratioOf(value, theirs),
-    hash,
-    n: runs.subject[0]!.records,
-    cpu_per_million: round(median(runs.subject.map(cpu))),
-    peer_cpu_per_million: round(median(runs.peer.map(cpu))),
-    first_s: round(median(runs.subject.map((r) => r.first))),
-    peer_first_s: round(median(runs.peer.map((r) => r.first))),
-    rss_mb: medianSeen(runs.subject.map((r) => r.ran.rssMb)),
-    peer_rss_mb: medianSeen(runs.peer.map((r) => r.ran.rssMb)),
+    hash: f.hash,
+    n: f.ours[0]!.records,
+    cpu_per_million: round(median(f.ours.map(cpu))),
+    peer_cpu_per_million: round(median(f.theirs.map(cpu))),
+    first_s: round(median(f.ours.map((r) => r.first))),
+    peer_first_s: round(median(f.theirs.map((r) => r.first))),
+    rss_mb: medianSeen(f.ours.map((r) => r.ran.rssMb)),
+    peer_rss_mb: medianSeen(f.theirs.map((r) => r.ran.rssMb)),
   };
 }

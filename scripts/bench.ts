@@ -70,7 +70,7 @@ async function* laneHost(o: BenchOptions): AsyncGenerator<Figure> {
   }
 }
 
-const PEER = ".cache/bench/franz-go-3";
+const PEER = ".cache/bench/franz-go-4";
 
 /** The franz-go peer, built once; null if that cannot be. */
 async function peerOf(): Promise<string | null> {

@@ -3,8 +3,8 @@ import { libduckdbPath, loadRuntime } from "../../src/adapters/duckdb/embedded.t
 import { loadNative } from "../../src/adapters/duckdb/native.ts";
 import { createFrameDecoder } from "../../src/adapters/kafka/wire/records/frame-decoder.ts";
 import type { FrameBundle } from "../../src/core/records/frame.ts";
-import type { RawBatch } from "../../src/core/records/raw-batch.ts";
 import type { StreamId } from "../../src/core/records/stream.ts";
+import { hashOf } from "./hash.ts";
 
 declare const self: Worker;
 
@@ -28,14 +28,6 @@ const decoder = createFrameDecoder({
   maxDecompressedBytes: 1 << 29,
 });
 
-function hashOf({ rows, value }: RawBatch): bigint {
-  let hash = 0n;
-  for (let i = 0; i < rows; i++) {
-    hash += BigInt(Bun.hash.crc32(value.data.subarray(value.offsets[i]!, value.offsets[i + 1]!)));
-  }
-  return hash;
-}
-
 self.onmessage = (e: MessageEvent<LaneWork>) => {
   const { bundle, streams, hashed } = e.data;
   const bytes = new Uint8Array(bundle.buffer);
@@ -46,7 +38,7 @@ self.onmessage = (e: MessageEvent<LaneWork>) => {
     decoder.decode(bytes, frame, streams[frame.stream]!, bundle.receivedAt, (batch) => {
       records += batch.rows;
       valueBytes += batch.value.offsets[batch.rows]! - batch.value.offsets[0]!;
-      if (hashed) hash += hashOf(batch);
+      if (hashed) hash += hashOf(batch.rows, batch.value);
     });
   }
   const result: LaneResult = { buffer: bundle.buffer, records, valueBytes, hash };

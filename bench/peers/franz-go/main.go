@@ -152,6 +152,8 @@ func group(bootstrap, topic string, want int, name string) {
 	must(err)
 	var records, bytes int
 	var first float64
+	withHash := os.Getenv("BENCH_HASH") == "1"
+	var sum uint64
 	for records < want {
 		fetches := client.PollFetches(context.Background())
 		for _, e := range fetches.Errors() {
@@ -163,7 +165,11 @@ func group(bootstrap, topic string, want int, name string) {
 			}
 			records++
 			bytes += len(r.Value)
+			if withHash {
+				sum += uint64(crc32.ChecksumIEEE(r.Value))
+			}
 		})
 	}
-	fmt.Printf("{\"records\":%d,\"bytes\":%d,\"first\":%.4f,\"seconds\":%.4f}\n", records, bytes, first, time.Since(begin).Seconds())
+	fmt.Printf("{\"records\":%d,\"bytes\":%d,\"first\":%.4f,\"seconds\":%.4f,\"hash\":\"%016x\"}\n",
+		records, bytes, first, time.Since(begin).Seconds(), sum)
 }

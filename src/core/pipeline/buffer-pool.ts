@@ -26,7 +26,7 @@ export class BufferPool {
     for (let i = 0; i < this.#free.length; i++) {
       const size = this.#free[i]!.byteLength;
       if (size < bytes || size > Math.max(bytes * 4, GRAIN)) continue;
-      if (best < 0 || size < this.#free[best]!.byteLength) best = i;
+      if (best < 0 || size <= this.#free[best]!.byteLength) best = i;
     }
     if (best < 0) return new ArrayBuffer(Math.ceil(Math.max(bytes, 1) / GRAIN) * GRAIN);
     const [buffer] = this.#free.splice(best, 1);
