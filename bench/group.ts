@@ -5,9 +5,7 @@
  * Before anything is measured each client reads the topic once and hashes every value: the hashes have to be one, and the
  * files are in the page cache then.
  */
-import { rmSync } from "node:fs";
-import { join, resolve } from "node:path";
-import { buildBinary } from "../scripts/build-binary.ts";
+import { subjectOf } from "./compiled.ts";
 import {
   type BenchOptions,
   type Figure,
@@ -47,12 +45,9 @@ async function run(peer: Peer, topic: Topic, environment: Record<string, string>
 }
 
 export async function* group(o: BenchOptions): AsyncGenerator<Figure> {
-  const root = resolve(import.meta.dir, "..");
-  // Compiled as `twg` is: the peers are compiled too.
-  const outfile = join(root, ".cache/bench", `group-${process.pid}`);
-  const { outfile: subject } = await buildBinary({ root, entrypoints: ["bench/subjects/group.ts"], outfile });
+  const subject = await subjectOf(o, "group");
   try {
-    const all = [{ name: "twg", command: [subject] }, ...(await peersOf(o, "group", "group"))];
+    const all = [{ name: "twg", command: subject.command }, ...(await peersOf(o, "group", "group"))];
     for (const count of o.small ? [SMALL] : COUNTS) {
       const topic = await topicOf(o, "orders", "none", count);
       if (topic === null) continue;
@@ -63,7 +58,7 @@ export async function* group(o: BenchOptions): AsyncGenerator<Figure> {
       }
     }
   } finally {
-    rmSync(subject, { force: true });
+    subject.remove();
   }
 }
 

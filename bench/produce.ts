@@ -1,24 +1,28 @@
 /**
- * Idempotent produce with acks all beside librdkafka (a C program) and franz-go, each a process of its own that makes
- * its records and sends them; then the brokers are asked how many arrived. A figure a peer.
+ * Idempotent produce with acks all beside librdkafka (a C program), franz-go and Kafka's own client, each a process of its
+ * own that makes its records and sends them; then the brokers are asked how many arrived. A figure a peer.
+ *
+ * Before anything is measured each client runs once, and what it wrote is read back and hashed: it has to be what was meant.
  */
-import { join, resolve } from "node:path";
 import { createTopics, describeCluster, watermarks } from "../src/adapters/kafka/admin.ts";
 import { KafkaClient } from "../src/adapters/kafka/client.ts";
-import { consumerSettings } from "../src/adapters/kafka/consumer.ts";
-import { kafkaParts } from "../src/commands/kafka-parts.ts";
+import { consumerSettings, KafkaConsumer } from "../src/adapters/kafka/consumer.ts";
+import { kafkaRecordParts } from "../src/commands/kafka-parts.ts";
+import { subjectOf } from "./compiled.ts";
 import {
   type BenchOptions,
   type Figure,
-  inTurn,
+  inRotation,
   median,
   medianSeen,
   ratioOf,
   round,
   sameHash,
 } from "./figure.ts";
-import { peersOf } from "./peers.ts";
+import { type Peer, peersOf } from "./peers.ts";
 import { lastLine, type Ran, runProcess } from "./process.ts";
+import { hashOf } from "./subjects/hash.ts";
+import { lettersOf } from "./subjects/letters.ts";
 import { PARTITIONS } from "./topics.ts";
 
 const CASES = [
@@ -36,33 +40,69 @@ interface Run {
   readonly arrived: bigint;
 }
 
-const root = resolve(import.meta.dir, "..");
-
 export async function* produce(o: BenchOptions): AsyncGenerator<Figure> {
   if (o.bootstrap === null) return o.say("SKIP produce: needs a real broker (--bootstrap)");
-  const peers = await peersOf(o, "produce", "send");
-  const client = new KafkaClient(
-    consumerSettings({ bootstrap: [o.bootstrap], topics: ["none"] }),
-    kafkaParts(),
-  );
+  const subject = await subjectOf(o, "produce");
+  const settings = consumerSettings({ bootstrap: [o.bootstrap], topics: ["none"] });
+  const client = new KafkaClient(settings, kafkaRecordParts());
   try {
+    const all = [{ name: "twg", command: subject.command }, ...(await peersOf(o, "produce", "send"))];
     const topic = `twg-bench-produce-${process.pid}-${Date.now()}`;
     // What was counted may go.
     const configs = { "retention.bytes": "100000000", "segment.bytes": "50000000" };
     await createTopics(client, [{ name: topic, partitions: PARTITIONS, replicas: 1, configs }], NEVER);
+    const written: Written = { bootstrap: o.bootstrap, client, topic };
     for (const [size, codec, full, small] of CASES) {
       const count = o.small ? small : full;
-      const args = [o.bootstrap, topic, String(count), String(size), codec];
-      const one = (command: readonly string[]) => () => run(client, topic, [...command, ...args]);
-      const ours = one([process.execPath, join(root, "bench/subjects/produce.ts")]);
-      for (const { name, command } of peers.length > 0 ? peers : [{ name: null, command: [] }]) {
-        const theirs = name === null ? null : one(command);
-        yield figure(`produce ${size} B ${codec}`, name, count, await inTurn(o.rounds, ours, theirs));
-      }
+      yield* oneCase(o, written, all, { size, codec, count });
     }
   } finally {
     client.close();
+    subject.remove();
   }
+}
+
+interface Written {
+  readonly bootstrap: string;
+  readonly client: KafkaClient;
+  readonly topic: string;
+}
+
+interface Case {
+  readonly size: number;
+  readonly codec: string;
+  readonly count: number;
+}
+
+async function* oneCase(
+  o: BenchOptions,
+  w: Written,
+  all: readonly Peer[],
+  { size, codec, count }: Case,
+): AsyncGenerator<Figure> {
+  const args = [w.bootstrap, w.topic, String(count), String(size), codec];
+  const bench = `produce ${size} B ${codec}`;
+  const hashes = [hashMeant(size, count)];
+  for (const { command } of all) {
+    const before = await endsOf(w);
+    await runProcess([...command, ...args]);
+    hashes.push(await hashRead(w, before));
+  }
+  const hash = `${sameHash(bench, hashes)}/${count}`;
+  const [ours, ...theirs] = await inRotation(
+    o.rounds,
+    all.map(
+      ({ command }) =>
+        () =>
+          run(w, [...command, ...args]),
+    ),
+  );
+  for (const { records, arrived } of [ours!, ...theirs].flat()) {
+    sameHash(`${bench}, what arrived`, [`${count}/${count}`, `${records}/${arrived}`]);
+  }
+  const peers = all.slice(1);
+  if (peers.length === 0) yield figure(bench, null, hash, ours!, []);
+  for (const [i, { name }] of peers.entries()) yield figure(bench, name, hash, ours!, theirs[i]!);
 }
 
 const NEVER = new AbortController().signal;
@@ -70,13 +110,14 @@ const NEVER = new AbortController().signal;
 function figure(
   bench: string,
   peer: string | null,
-  n: number,
-  runs: { readonly subject: Run[]; readonly peer: Run[] },
+  hash: string,
+  ours: readonly Run[],
+  peers: readonly Run[],
 ): Figure {
   const perSecond = (r: Run) => r.records / r.seconds;
   const cpu = (r: Run) => (r.ran.cpu / r.records) * 1e6;
-  const value = median(runs.subject.map(perSecond));
-  const theirs = peer === null ? null : median(runs.peer.map(perSecond));
+  const value = median(ours.map(perSecond));
+  const theirs = peer === null ? null : median(peers.map(perSecond));
   return {
     bench,
     subject: "twg producer",
@@ -85,29 +126,51 @@ function figure(
     value: Math.round(value),
     peer_value: theirs === null ? null : Math.round(theirs),
     ratio: ratioOf(value, theirs),
-    hash: sameHash(
-      bench,
-      [...runs.subject, ...runs.peer, { records: n, arrived: BigInt(n) }].map(
-        (r) => `${r.records}/${r.arrived}`,
-      ),
-    ),
-    n,
-    cpu_per_million: round(median(runs.subject.map(cpu))),
-    peer_cpu_per_million: peer === null ? null : round(median(runs.peer.map(cpu))),
-    rss_mb: medianSeen(runs.subject.map((r) => r.ran.rssMb)),
-    peer_rss_mb: peer === null ? null : medianSeen(runs.peer.map((r) => r.ran.rssMb)),
+    hash,
+    n: ours[0]!.records,
+    cpu_per_million: round(median(ours.map(cpu))),
+    peer_cpu_per_million: peer === null ? null : round(median(peers.map(cpu))),
+    rss_mb: medianSeen(ours.map((r) => r.ran.rssMb)),
+    peer_rss_mb: peer === null ? null : medianSeen(peers.map((r) => r.ran.rssMb)),
   };
 }
 
-async function endOf(client: KafkaClient, topic: string): Promise<bigint> {
+/** By partition. */
+async function endsOf({ client, topic }: Written): Promise<ReadonlyMap<number, bigint>> {
   const { topics } = await describeCluster(client, [topic], NEVER);
   const marks = await watermarks(client, topics, NEVER);
-  return marks.reduce((sum, m) => sum + (m.latest ?? 0n), 0n);
+  return new Map(marks.map((m) => [m.partition, m.latest ?? 0n]));
 }
 
-async function run(client: KafkaClient, topic: string, command: readonly string[]): Promise<Run> {
-  const before = await endOf(client, topic);
+const sum = (ends: ReadonlyMap<number, bigint>): bigint => [...ends.values()].reduce((a, b) => a + b, 0n);
+
+async function run(w: Written, command: readonly string[]): Promise<Run> {
+  const before = sum(await endsOf(w));
   const ran = await runProcess(command);
   const { records, seconds } = lastLine<{ records: number; seconds: number }>(ran.stdout);
-  return { records, seconds, ran, arrived: (await endOf(client, topic)) - before };
+  return { records, seconds, ran, arrived: sum(await endsOf(w)) - before };
+}
+
+/** Of `count` records that repeat the letters. */
+function hashMeant(size: number, count: number): string {
+  const { rows, value } = lettersOf(size);
+  return String(hashOf(rows, value) * BigInt(Math.floor(count / rows)) + hashOf(count % rows, value));
+}
+
+/** Of everything that stands behind `from`. */
+async function hashRead(w: Written, from: ReadonlyMap<number, bigint>): Promise<string> {
+  const left = sum(await endsOf(w)) - sum(from);
+  const settings = consumerSettings({ bootstrap: [w.bootstrap], topics: [w.topic] });
+  const consumer = new KafkaConsumer(settings, kafkaRecordParts(), {
+    position: ({ partition }) => from.get(partition) ?? null,
+  });
+  let hash = 0n;
+  let read = 0n;
+  if (left === 0n) return "nothing";
+  for await (const { rows, value } of consumer.batches(NEVER)) {
+    hash += hashOf(rows, value);
+    read += BigInt(rows);
+    if (read >= left) break;
+  }
+  return String(hash);
 }

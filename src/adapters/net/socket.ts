@@ -62,11 +62,19 @@ function trusted(tls: TlsOptions, success: boolean, error: Error | null | undefi
   }
 }
 
+/** Kept by a connection at most, from where it is worth it, and for what is not far smaller. */
+const SPARE_BYTES = 8 * 1024 * 1024;
+const SPARE_FROM_BYTES = 64 * 1024;
+const SPARE_RATIO = 8;
+
 class SocketConnection implements Connection {
   readonly #socket: BunSocket;
   readonly certificate: Uint8Array | null;
   readonly #drained: () => void;
   #queue: Uint8Array[] = [];
+  /** Memory of what was sent, for what is kept next: requests of megabytes come one after the other. */
+  #spare: Uint8Array[] = [];
+  #spareBytes = 0;
   queued = 0;
   closed = false;
   paused = false;
@@ -79,8 +87,18 @@ class SocketConnection implements Connection {
 
   #keep(bytes: Uint8Array): void {
     // Not `slice`: that of a Buffer is a view, and the caller may reuse its bytes.
-    this.#queue.push(new Uint8Array(bytes));
+    this.#queue.push(this.#kept(bytes));
     this.queued += bytes.length;
+  }
+
+  #kept(bytes: Uint8Array): Uint8Array {
+    const { length } = bytes;
+    const i = this.#spare.findIndex((s) => s.length >= length && s.length <= SPARE_RATIO * length);
+    if (i < 0) return new Uint8Array(bytes);
+    const [spare] = this.#spare.splice(i, 1);
+    this.#spareBytes -= spare!.length;
+    spare!.set(bytes);
+    return spare!.subarray(0, length);
   }
 
   write(bytes: Uint8Array): void {
@@ -104,8 +122,16 @@ class SocketConnection implements Connection {
         return;
       }
       this.#queue.shift();
+      this.#spareOf(head);
     }
     this.#drained();
+  }
+
+  #spareOf({ buffer }: Uint8Array): void {
+    const { byteLength } = buffer;
+    if (byteLength < SPARE_FROM_BYTES || this.#spareBytes + byteLength > SPARE_BYTES) return;
+    this.#spare.push(new Uint8Array(buffer));
+    this.#spareBytes += byteLength;
   }
 
   pause(): void {
@@ -122,6 +148,7 @@ class SocketConnection implements Connection {
     if (this.closed) return;
     this.closed = true;
     this.#queue = [];
+    this.#spare = [];
     this.queued = 0;
     this.#socket.end();
   }

@@ -1,26 +1,41 @@
-/** Memory of batches: a full one's is used again, since a producer in a hurry fills one after the other. */
+/**
+ * Memory of batches, used again since a producer in a hurry fills one after the other. A batch grows by doubling, so there
+ * is a pool for each size that it has on its way: new memory costs a page fault for every 4 KiB, more than filling it.
+ */
 
-/** Whole buffers that are kept. */
-const POOLED = 16;
-
+/** What a batch begins with, where its first record is not larger. */
+export const FIRST_BYTES = 4096;
 export class BatchMemory {
   readonly #whole: number;
-  readonly #pool: Uint8Array<ArrayBuffer>[] = [];
+  readonly #most: number;
+  readonly #pools = new Map<number, Uint8Array<ArrayBuffer>[]>();
+  #pooled = 0;
 
-  /** `whole`: bytes of a full batch. */
-  constructor(whole: number) {
+  /** `whole`: bytes of a full batch. `most`: bytes that are kept. */
+  constructor(whole: number, most: number) {
     this.#whole = whole;
+    this.#most = most;
+    for (let size = FIRST_BYTES; size < whole; size *= 2) this.#pools.set(size, []);
+    this.#pools.set(whole, []);
   }
 
   /** At least `bytes`; a whole one where that is not much more. What stands in it is anything. */
   take(bytes: number): Uint8Array<ArrayBuffer> {
-    if (2 * bytes <= this.#whole || bytes > this.#whole) return new Uint8Array(bytes);
-    return this.#pool.pop() ?? new Uint8Array(this.#whole);
+    const size = 2 * bytes <= this.#whole || bytes > this.#whole ? bytes : this.#whole;
+    const kept = this.#pools.get(size)?.pop();
+    if (kept === undefined) return new Uint8Array(size);
+    this.#pooled -= size;
+    return kept;
   }
 
   /** Nobody uses it any more. */
   give(memory: Uint8Array<ArrayBuffer>): void {
-    const whole = memory.byteOffset === 0 && memory.length === this.#whole;
-    if (whole && this.#pool.length < POOLED) this.#pool.push(memory);
+    const size = memory.length;
+    if (memory.byteOffset > 0 || size !== memory.buffer.byteLength) return;
+    if (this.#pooled + size > this.#most) return;
+    const pool = this.#pools.get(size);
+    if (pool === undefined) return;
+    pool.push(memory);
+    this.#pooled += size;
   }
 }

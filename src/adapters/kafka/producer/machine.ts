@@ -15,7 +15,7 @@ import {
 import { sealBatch, stampBatch, UNSTAMPED } from "../wire/records/seal.ts";
 import { splitBatch } from "../wire/records/split.ts";
 import { PendingBatch } from "./batch.ts";
-import { BatchMemory } from "./batch-memory.ts";
+import { BatchMemory, FIRST_BYTES } from "./batch-memory.ts";
 import type { Delivery } from "./delivery.ts";
 import type { Consequence, MachineHost, PartitionAnswer, ProducerRules } from "./machine-ports.ts";
 import { PartitionQueue, type ProducerIdentity } from "./partition-queue.ts";
@@ -24,7 +24,6 @@ import { produceVerdict, type Verdict } from "./verdict.ts";
 
 /** As brokers keep the last five batches of a producer, more must not be under way in a partition. */
 const MAX_IN_FLIGHT = 5;
-const FIRST_BYTES = 4096;
 /** Timestamps further apart than this do not stand in one batch: their difference would not be exact. */
 const FAR_APART = 2 ** 51;
 
@@ -44,7 +43,7 @@ export class ProduceMachine {
 
   constructor(rules: ProducerRules, codecs: Codecs, host: MachineHost) {
     this.#rules = rules;
-    this.#memory = new BatchMemory(rules.batchBytes + V2_RECORDS);
+    this.#memory = new BatchMemory(rules.batchBytes + V2_RECORDS, rules.bufferBytes / 2);
     this.#codecs = codecs;
     this.#host = host;
   }

@@ -18,6 +18,7 @@ import { sealBatch, stampBatch, UNSTAMPED } from "../../../../src/adapters/kafka
 import { splitBatch } from "../../../../src/adapters/kafka/wire/records/split.ts";
 import { decompress } from "../../../../src/core/compression/decompress.ts";
 import { Output } from "../../../../src/core/compression/output.ts";
+import type { BytesColumn } from "../../../../src/core/records/raw-batch.ts";
 import { buildBatch } from "../../../brokers/kafka/batch-builder.ts";
 import { SeededChance } from "../../../sim/chance.ts";
 
@@ -84,6 +85,28 @@ test("random records, byte for byte", () => {
     stampBatch(codecs, bytes, UNSTAMPED);
     expect(hex(bytes)).toBe(hex(builderOf(records)));
   }
+});
+
+test("fields of every length, in the middle of larger arrays, from one call and another", () => {
+  const chance = new SeededChance(8);
+  const records = Array.from({ length: 600 }, (_, i) => ({
+    key: chance.bytes(i % 300),
+    value: chance.bytes(i >> 1),
+  }));
+  const shifted = (column: BytesColumn): BytesColumn => {
+    const larger = new Uint8Array(column.data.length + 16).fill(0xee);
+    larger.set(column.data, 7);
+    return { ...column, data: larger.subarray(7, 7 + column.data.length) };
+  };
+  const calls = [records.slice(0, 200), records.slice(200)].map((part) => {
+    const { key, value, ...rest } = columnsOf(part, 0);
+    return { ...rest, key: shifted(key!), value: shifted(value!) };
+  });
+  const w = new RecordWriter(new Uint8Array(1 << 20));
+  for (const columns of calls) for (let i = 0; i < columns.rows; i++) w.append(columns, i, 5);
+  const bytes = sealBatch(codecs, NONE, w);
+  stampBatch(codecs, bytes, UNSTAMPED);
+  expect(hex(bytes)).toBe(hex(builderOf(records)));
 });
 
 test("producer fields and the transactional bit are under the checksum", () => {
