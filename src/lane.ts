@@ -7,12 +7,12 @@ import { systemClock } from "./adapters/system/clock.ts";
 import type { BatchLaneInit, BatchThread, CutterInit } from "./commands/batch-lane.ts";
 import { type DecodeLaneOf, laneBranches } from "./commands/lane-branches.ts";
 import type { LaneConfig, RenewSink } from "./commands/lane-config.ts";
+import type { replayDecoder as ReplayDecoderOf_ } from "./commands/lane-replay.ts";
 import { type AnswerSchema, AskedSchemas } from "./commands/lane-schemas.ts";
 import { rawWriter } from "./commands/lane-writers.ts";
 import { asFailure, toWire } from "./core/failure/failure.ts";
 import { Lane } from "./core/pipeline/lane.ts";
 import type { FromLane, ToLane } from "./core/ports/lane.ts";
-import type { FrameDecoder } from "./core/ports/lane-parts.ts";
 
 declare const self: Worker;
 
@@ -26,7 +26,7 @@ let renew: (message: RenewSink) => void = () => {};
 function build(
   init: LaneInit<LaneConfig>,
   decodeLane: DecodeLaneOf | null,
-  replayDecoder: (() => FrameDecoder) | null,
+  replayDecoder: ReplayDecoderOf | null,
 ): Lane {
   const { config } = init;
   loadRuntime();
@@ -49,13 +49,16 @@ function build(
     renewed(message.sink);
     branches?.renew(message.branches);
   };
+  const { batchRows: maxRows, batchBytes: maxBytes } = config;
+  const replayed =
+    sink.kind === "replay" ? replayDecoder?.({ maxRows, maxBytes, rowGroupBytes: sink.rowGroupBytes }) : null;
   return new Lane({
     lane: init.lane,
     rollBytes: sink.rollBytes,
     rollIntervalMs: sink.rollIntervalMs,
     clock: systemClock,
     decoder:
-      replayDecoder?.() ??
+      replayed ??
       createFrameDecoder({
         codecs,
         maxDecompressedBytes: config.maxDecompressedBytes,
@@ -68,6 +71,8 @@ function build(
     ...(branches === null ? {} : { branches }),
   });
 }
+
+type ReplayDecoderOf = typeof ReplayDecoderOf_;
 
 /** Threads of batch jobs load what they need themselves, so that a streaming lane does not. */
 let batch: Promise<BatchThread> | null = null;

@@ -35,11 +35,14 @@ export function laneBranches(
       : decodeLane(decode, configured.slice(first), { ...context, first });
   const all: readonly Pick<
     Branches<never>,
-    "bundled" | "relief" | "primarySealed" | "forget" | "reset" | "skips" | "pressing"
+    "bundled" | "crowded" | "relief" | "primarySealed" | "forget" | "reset" | "skips" | "pressing"
   >[] = derived === null ? [plain.branches] : [plain.branches, derived.branches];
   return {
     get pressing() {
       return all.some((b) => b.pressing);
+    },
+    get crowded() {
+      return derived?.stage.crowded === true || all.some((b) => b.crowded);
     },
     skips: (stream) => all.flatMap((b) => b.skips(stream)),
     bundled: () => {

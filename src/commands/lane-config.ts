@@ -50,6 +50,8 @@ export type LaneEncode =
 /** In the place of the primary sink, while raw is read again: it has everything. */
 export interface ReplayLaneSink {
   readonly kind: "replay";
+  /** Of raw files. */
+  readonly rowGroupBytes: number;
   readonly rollBytes: number;
   readonly rollIntervalMs: number;
 }

@@ -60,6 +60,7 @@ export async function buildRecovery(
   const estimate = new SizeEstimate(pipeline.record_size_est_bytes);
   const sink: ReplayLaneSink = {
     kind: "replay",
+    rowGroupBytes: raw.row_group_bytes,
     rollBytes: raw.roll_bytes,
     rollIntervalMs: raw.roll_interval_ms,
   };

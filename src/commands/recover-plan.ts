@@ -1,10 +1,11 @@
 /** What recovery has to do: the gaps of the chosen sinks against raw, and where raw has what they lack. */
 import { IndexSegments } from "../core/coverage/index-segments.ts";
 import { intersectRanges, normalRanges, unionRanges } from "../core/coverage/ranges.ts";
-import type { IndexEntry } from "../core/coverage/state.ts";
+import type { CoverageState, IndexEntry } from "../core/coverage/state.ts";
 import { parseState } from "../core/coverage/state-json.ts";
 import { Failure } from "../core/failure/failure.ts";
 import type { Range } from "../core/ports/coverage.ts";
+import type { VersionedStore } from "../core/ports/versioned-store.ts";
 import type { StreamId, StreamKey } from "../core/records/stream.ts";
 import { ReplayOrder, type Wanted } from "../core/recovery/replay-order.ts";
 import type { Cli } from "./cli.ts";
@@ -86,12 +87,20 @@ export async function planRecovery(
   for (const { stream, ranges } of sinks.flatMap((s) => s.gaps))
     wanted.set(stream, unionRanges(normalRanges(wanted.get(stream) ?? []), normalRanges(ranges)));
   if (wanted.size === 0) return { sinks, wanted, index: [] };
+  const index = await wholeIndex(state, versions);
+  refuseUnindexed(index, wanted, versions.place);
+  return { sinks, wanted, index };
+}
+
+/** Oldest first. */
+export async function wholeIndex(
+  state: CoverageState,
+  versions: VersionedStore,
+): Promise<readonly IndexEntry[]> {
   const segments = new IndexSegments(versions, "recover");
   const index: IndexEntry[] = [];
   for (const s of state.segments) index.push(...(await segments.entries(s)));
-  index.push(...state.index);
-  refuseUnindexed(index, wanted, versions.place);
-  return { sinks, wanted, index };
+  return [...index, ...state.index];
 }
 
 function narrowed(gap: Gap, { topics, from, to }: RecoverChoice): readonly Gap[] {

@@ -20,19 +20,23 @@ import type { SinkOf } from "./config-file.ts";
 
 const MAX_PAGE_BYTES = 512 * 1024 * 1024;
 
-type Open = (key: string) => Promise<FileBytes>;
+/** Opens a raw file by its key. */
+type OpenRaw = (key: string) => Promise<FileBytes>;
 
 export function rawSets(sink: SinkOf<"parquet">): ReadSet {
-  const open = opener(sink);
+  return readSets(opener(sink), sink.metadata_prefix);
+}
+
+/** `prefix`: of the metadata columns. */
+export function readSets(open: OpenRaw, prefix: string): ReadSet {
   return async (set) => {
     const groups: Uint8Array[] = [];
-    for (const target of set.targets)
-      groups.push(...(await groupsOf(set, target, open, sink.metadata_prefix)));
+    for (const target of set.targets) groups.push(...(await groupsOf(set, target, open, prefix)));
     return { groups, oneFile: set.targets.length === 1 };
   };
 }
 
-function opener(sink: SinkOf<"parquet">): Open {
+function opener(sink: SinkOf<"parquet">): OpenRaw {
   const root = rootOf(sink.path);
   if (!isBucketUrl(root))
     return async (key) => openLocalFile({ path: join(root, key), revision: null, bytes: 0 });
@@ -48,7 +52,7 @@ function opener(sink: SinkOf<"parquet">): Open {
 async function groupsOf(
   set: IndexEntry,
   { key, rows }: IndexedFile,
-  open: Open,
+  open: OpenRaw,
   prefix: string,
 ): Promise<Uint8Array[]> {
   let file: FileBytes | null = null;

@@ -55,13 +55,13 @@ async function replayed(files: readonly Uint8Array[], { stream, from, next }: Wa
     const options = parquetSinkSpec.parse({ path: folder });
     const sink = { ...options, type: "parquet", name: "raw" } as unknown as SinkOf<"parquet">;
     const spans = [{ stream: streamKey(stream), from, next }];
-    const packed = await rawSets(sink)({ id: "s", targets, spans, rows: 0, bytes: 0 });
+    const packed = { ...(await rawSets(sink)({ id: "s", targets, spans, rows: 0, bytes: 0 })), serial: 3 };
     const buffer = new ArrayBuffer(packedBytes(packed));
     packGroups(packed, buffer);
     const frame = { stream: 0, attempt: 0, from, next, start: 0, end: buffer.byteLength, aborted: [] };
     const batches: RawBatch[] = [];
     const spansSeen: string[] = [];
-    const decoder = replayDecoder();
+    const decoder = replayDecoder({ maxRows: 700, maxBytes: 10_000, rowGroupBytes: 1 << 20 });
     decoder.decode(new Uint8Array(buffer), { ...frame, committedOnly: false }, stream, 0, (b) => {
       batches.push(b);
       spansSeen.push(`[${b.span.from}, ${b.span.next})`);

@@ -86,6 +86,10 @@ export class BesideWorld {
     Object.assign(this.table.faults, { fail: 0, failAfter: 0, slowMs: 4 });
   }
 
+  coveredBySide(stream: StreamKey): Ranges {
+    return coveredIn(this.coverage, stream);
+  }
+
   secondaries({ serial, process, clock, chance, host, observer, shared }: BesideNode): SecondarySpec[] {
     const objects = this.folder.handle(process);
     const delay = async () => {
@@ -191,6 +195,25 @@ export class BesideWorld {
     }
   }
 
+  /** After recovery each sink has what raw has: rows of raw are given. */
+  async judgeRecovered(raw: readonly string[]): Promise<string[]> {
+    const sinks = [
+      ["side", await this.#sideRows()],
+      ["table", this.table.rows],
+    ] as const;
+    const wanted = raw.toSorted();
+    return sinks.flatMap(([name, rows]) => {
+      const has = new Set(rows);
+      const lost = wanted.filter((r) => !has.has(r));
+      const same = rows.length === wanted.length && lost.length === 0;
+      return same
+        ? []
+        : [
+            `${name}: ${rows.length} rows for ${wanted.length}, ${lost.length} of them lost, first ${lost[0]}`,
+          ];
+    });
+  }
+
   async judge(oracle: Oracle): Promise<{ complaints: string[]; side: number; table: number }> {
     const complaints = [...this.complaints];
     const once = (rows: readonly string[], who: string): Set<string> => {
@@ -233,18 +256,23 @@ export class BesideWorld {
     });
   }
 
-  async #sideRows(): Promise<string[]> {
-    const rows: string[] = [];
-    for (const bytes of this.folder.published.values()) {
-      const file = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer;
-      const columns = ["_twg_source_partition", "_twg_source_offset", "_twg_source_value"];
-      for (const row of await parquetReadObjects({ file, columns, utf8: false })) {
-        const value = new TextDecoder().decode(row._twg_source_value as Uint8Array);
-        rows.push(`${row._twg_source_partition}@${row._twg_source_offset} ${value}`);
-      }
-    }
-    return rows;
+  #sideRows(): Promise<string[]> {
+    return rowsIn(this.folder);
   }
+}
+
+/** "partition@offset value" of each row that the folder shows. */
+export async function rowsIn({ published }: SimFolder): Promise<string[]> {
+  const rows: string[] = [];
+  for (const bytes of published.values()) {
+    const file = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer;
+    const columns = ["_twg_source_partition", "_twg_source_offset", "_twg_source_value"];
+    for (const row of await parquetReadObjects({ file, columns, utf8: false })) {
+      const value = new TextDecoder().decode(row._twg_source_value as Uint8Array);
+      rows.push(`${row._twg_source_partition}@${row._twg_source_offset} ${value}`);
+    }
+  }
+  return rows;
 }
 
 function coveredIn(object: SharedObject, stream: StreamKey): Ranges {

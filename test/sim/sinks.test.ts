@@ -1,7 +1,7 @@
 /**
  * Some seeds of a world in which a pipeline writes two sinks beside the raw one, files and a table that comes after
  * both: they fail, are slow, are full and recover, while everything else goes wrong as in the other scenarios. The raw
- * sink must not notice. `bun run sim --scenario sinks` and `group_sinks` run many. A planted bug must be caught.
+ * sink must not notice. Then recovery, killed and troubled as well, must give them all that raw has. `bun run sim --scenario sinks` and `group_sinks` run many. A planted bug must be caught.
  */
 import { expect, test } from "bun:test";
 import { simulate } from "./world.ts";

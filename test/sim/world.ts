@@ -7,14 +7,16 @@ import { ASSIGNORS } from "../../src/adapters/kafka/assignors/table.ts";
 import type { SharingOptions } from "../../src/adapters/kafka/source-group.ts";
 import { TopicPattern } from "../../src/adapters/kafka/topic-pattern.ts";
 import type { ApiName, Draft, ResponseOf } from "../../src/adapters/kafka/wire/protocol.ts";
+import { Failure } from "../../src/core/failure/failure.ts";
 import type { TwgEvent } from "../../src/core/observe/events.ts";
 import { FakeCluster } from "../brokers/kafka/cluster.ts";
-import { type BesideCanary, BesideWorld } from "./beside.ts";
+import { type BesideCanary, BesideWorld, rowsIn } from "./beside.ts";
 import { SeededChance } from "./chance.ts";
 import { SimTime } from "./clock.ts";
 import { commitAhead, judge } from "./judge.ts";
 import { type Canary, type NodeWorld, SimNode } from "./node.ts";
 import { Oracle } from "./oracle.ts";
+import { missing, ReplayNode } from "./replay.ts";
 import { SimFolder } from "./store.ts";
 
 export interface SimResult {
@@ -46,6 +48,9 @@ const CHAOS_MS = 30_000;
 const SESSIONS_END_MS = 20_000;
 /** Longest that the members who live may take to share and read everything, once nothing troubles them. */
 const SHARED_MS = 120_000;
+/** Of recovery: how long it is troubled, and rounds that it may take then. */
+const RECOVERY_CHAOS_MS = 10_000;
+const RECOVERY_ROUNDS = 20;
 /** Longest that the healed world may take to catch up. */
 const HEAL_MS = 600_000;
 
@@ -139,6 +144,7 @@ class World {
     this.#complaints.push(...bugs(this.#node.nodes));
     const found = await beside?.judge(this.#oracles[0]!);
     this.#complaints.push(...(found?.complaints ?? []));
+    if (beside !== null) await this.#recover(beside);
     return {
       ...(found === undefined ? {} : { beside: { side: found.side, table: found.table } }),
       seed: this.#seed,
@@ -176,6 +182,44 @@ class World {
       this.#say(`the healed run ended with ${JSON.stringify(node.outcome)}`);
     }
     this.#complaints.push("the healed world did not catch up");
+  }
+
+  /** What the sinks beside lack comes from raw, with faults and kills at first; then nothing is missing. */
+  async #recover(beside: BesideWorld): Promise<void> {
+    for (const n of this.#node.nodes) n.kill();
+    const nodes: ReplayNode[] = [];
+    const world = {
+      ...this.#node,
+      beside,
+      onEvent: (name: string, event: TwgEvent) => this.#tell(name, event),
+    };
+    const chance = this.#chance.fork();
+    const start = () => {
+      const node = new ReplayNode(world, nodes.length, chance.fork(), nodes);
+      nodes.push(node);
+      return node;
+    };
+    for (const end = this.#time.nowMs + RECOVERY_CHAOS_MS; this.#time.nowMs < end; ) {
+      beside.mischief();
+      const last = nodes.at(-1);
+      if (last === undefined || !last.running) start();
+      else if (chance.next() < 0.4) last.kill();
+      await this.#until(() => false, this.#time.nowMs + 100 + chance.int(2_000));
+    }
+    beside.heal();
+    nodes.at(-1)?.kill();
+    for (let rounds = 0; rounds < RECOVERY_ROUNDS; rounds++) {
+      if ((await missing(world)).wanted.size === 0) break;
+      const node = start();
+      await this.#until(() => node.outcome !== "running", this.#time.nowMs + HEAL_MS);
+      if (node.outcome !== "done") this.#complaints.push(`recovery ended with ${node.outcome}`);
+    }
+    for (const { outcome } of nodes)
+      if (outcome instanceof Failure && outcome.code === "internal.bug")
+        this.#complaints.push(`recovery ended with ${outcome.message}`);
+    const left = (await missing(world)).wanted;
+    if (left.size > 0) this.#complaints.push(`recovery left gaps in ${[...left.keys()]}`);
+    this.#complaints.push(...(await beside.judgeRecovered(await rowsIn(this.#folder))), ...beside.complaints);
   }
 
   #stoppedRightly({ outcome }: SimNode): boolean {
@@ -422,11 +466,12 @@ class World {
   }
 
   #onEvent(node: SimNode, event: TwgEvent): void {
-    if (this.#o.trace === undefined) return;
-    if (UNTOLD.has(event.e)) return;
-    this.#say(
-      `${node.process.name} ${JSON.stringify(event, (_, v) => (typeof v === "bigint" ? String(v) : v))}`,
-    );
+    this.#tell(node.process.name, event);
+  }
+
+  #tell(name: string, event: TwgEvent): void {
+    if (this.#o.trace === undefined || UNTOLD.has(event.e)) return;
+    this.#say(`${name} ${JSON.stringify(event, (_, v) => (typeof v === "bigint" ? String(v) : v))}`);
   }
 
   #say(line: string): void {

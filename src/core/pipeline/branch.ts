@@ -158,20 +158,21 @@ export class Branch<B extends BranchBatch> {
    * slower than the source slows the lane down, one that is stuck does so once.
    */
   async relief(): Promise<void> {
-    if (!this.#crowded) return;
+    if (!this.crowded) return;
     this.bundled();
     const waited = this.#waits.wait(RELIEF_MS, () => this.detach(this.#full()));
     this.#relieve();
     await waited;
   }
 
-  get #crowded(): boolean {
+  /** It needs a pause before it is given more. */
+  get crowded(): boolean {
     // What only a seal of the primary's set moves on is not waited for: the lane seals it.
     return this.#until === null && !this.pressing && this.held > this.#o.holdBytes / 2;
   }
 
   #relieve(): void {
-    if (!this.#crowded) this.#waits.release();
+    if (!this.crowded) this.#waits.release();
   }
 
   /** The primary's set was sealed. */

@@ -30,6 +30,11 @@ export class Branches<B extends BranchBatch> {
     return this.#all.some((b) => b.branch.pressing);
   }
 
+  /** One of them needs a pause before it is given more. */
+  get crowded(): boolean {
+    return this.#all.some((b) => b.branch.crowded);
+  }
+
   /** Where a stream is to be cut, so that each sink has all of a piece or nothing. */
   skips(stream: number): readonly (readonly { readonly from: bigint; readonly next: bigint }[])[] {
     return this.#all.map((b) => b.branch.skip(stream)).filter((s) => s.length > 0);

@@ -137,9 +137,13 @@ export class DecodeStage {
     await this.#drained(SETTLE_MS);
   }
 
+  get crowded(): boolean {
+    return this.#queued > this.#o.holdBytes / 2 && !this.#waitedFor;
+  }
+
   /** Resolves when there is room for more that waits, or once after a while: what is away does not hold a lane up. */
   async relief(): Promise<void> {
-    if (this.#queued <= this.#o.holdBytes / 2 || this.#waitedFor) return;
+    if (!this.crowded) return;
     this.#waitedFor = true;
     await this.#drained(RELIEF_MS);
   }

@@ -36,7 +36,7 @@ export interface LaneOptions {
 export interface LaneBranches
   extends Pick<
     Branches<never>,
-    "pressing" | "skips" | "bundled" | "relief" | "primarySealed" | "receive" | "forget" | "reset"
+    "pressing" | "crowded" | "skips" | "bundled" | "relief" | "primarySealed" | "receive" | "forget" | "reset"
   > {
   /** The primary sink took these rows. */
   take(stream: number, key: StreamKey, batch: RawBatch): void;
@@ -58,6 +58,8 @@ type Work = ToLane | { readonly t: "tick" };
 const INTERRUPTED = Symbol("interrupted");
 /** Thrown out of a decoder whose rows the set has no place for: it goes on behind those that were taken. */
 const SET_FULL = Symbol("set is full");
+/** Thrown out of a decoder that goes on later, while the sinks have enough. */
+const PAUSED = Symbol("sinks have enough");
 
 export class Lane {
   readonly #o: LaneOptions;
@@ -189,9 +191,7 @@ export class Lane {
     try {
       for (const frame of bundle.frames) {
         await this.#frame(bytes, frame, bundle.receivedAt);
-        if (this.#o.branches !== undefined) await this.#orInterrupted(this.#o.branches.relief());
-        this.#unlessStopped();
-        if (this.#o.branches?.pressing === true) await this.#seal("branch");
+        await this.#relieved();
       }
     } finally {
       this.#consumed(bundle, held);
@@ -219,6 +219,13 @@ export class Lane {
     this.#o.post({ t: "consumed", buffer: bundle.buffer, bytes: held, counts }, [bundle.buffer]);
   }
 
+  /** Sinks beside the primary one have room again, or were waited for long enough. */
+  async #relieved(): Promise<void> {
+    if (this.#o.branches !== undefined) await this.#orInterrupted(this.#o.branches.relief());
+    this.#unlessStopped();
+    if (this.#o.branches?.pressing === true) await this.#seal("branch");
+  }
+
   /** In one go, unless the set is full before its end: then the set is sealed and the rest goes to the next. */
   async #frame(bytes: Uint8Array, frame: Frame, receivedAt: number): Promise<void> {
     const entry = this.#streams.get(frame.stream);
@@ -228,15 +235,22 @@ export class Lane {
         at: entry.key,
       });
     }
-    while (!this.#read(entry, bytes, { ...frame, from: entry.expected }, receivedAt)) {
-      await this.#seal("files");
+    for (;;) {
+      const left = this.#read(entry, bytes, { ...frame, from: entry.expected }, receivedAt);
+      if (left === null) return;
+      await (left === PAUSED ? this.#relieved() : this.#seal("files"));
       // A set that was refused takes its streams with it.
       if (this.#streams.get(frame.stream) !== entry) return;
     }
   }
 
-  /** False: the set is full, and the frame was read up to what is expected now. */
-  #read(entry: LaneEntry, bytes: Uint8Array, frame: Frame, receivedAt: number): boolean {
+  /** Null: all of it. Else why it was read up to what is expected now. */
+  #read(
+    entry: LaneEntry,
+    bytes: Uint8Array,
+    frame: Frame,
+    receivedAt: number,
+  ): typeof SET_FULL | typeof PAUSED | null {
     const start = this.#o.clock.monotonic();
     const writeBefore = this.#writeMs;
     try {
@@ -251,15 +265,15 @@ export class Lane {
           );
         }
       }
-      return true;
+      return null;
     } catch (e) {
-      if (e === SET_FULL) return false;
+      if (e === SET_FULL || e === PAUSED) return e;
       // Only bytes that cannot be read break a stream; any other failure is ours or the sink's and ends the lane.
       if (!(e instanceof Failure) || !e.code.startsWith("kafka.")) throw e;
       entry.broken = true;
       const { stream, attempt } = frame;
       this.#o.post({ t: "broken", stream, attempt, position: entry.expected, failure: toWire(e) });
-      return true;
+      return null;
     } finally {
       this.#decodeMs += this.#o.clock.monotonic() - start - (this.#writeMs - writeBefore);
     }
@@ -295,6 +309,8 @@ export class Lane {
         taken < batch.rows ? headOf(batch, taken, next) : batch,
       );
     if (taken < batch.rows) throw SET_FULL;
+    const { branches, decoder } = this.#o;
+    if (decoder.resumes === true && (branches?.crowded === true || branches?.pressing === true)) throw PAUSED;
   }
 
   async #seal(reason: SealReason): Promise<void> {

@@ -14,6 +14,11 @@ import type { Target } from "./object-store.ts";
  * span.next is where to fetch again.
  */
 export interface FrameDecoder {
+  /**
+   * A frame may be larger than what sinks hold: its reading may be left between two batches, and goes on at little cost
+   * where it was left.
+   */
+  readonly resumes?: boolean;
   decode(
     bytes: Uint8Array,
     frame: Frame,

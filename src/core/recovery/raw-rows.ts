@@ -87,57 +87,99 @@ function shape(type: ColumnType): string {
   return typeText(type);
 }
 
-/** Rows of one query, batch by batch. */
+export interface RawRowsOptions {
+  readonly stream: StreamId;
+  readonly from: bigint;
+  readonly next: bigint;
+  /** Most of a batch. */
+  readonly maxRows: number;
+  readonly maxBytes: number;
+}
+
+/** The records of a stream in [from, next), from the batches of a query: pieces that follow one another up to its end. */
 export class RawRows {
-  readonly #stream: StreamId;
-  readonly #emit: (batch: RawBatch) => void;
-  #upTo: bigint;
+  readonly #o: RawRowsOptions;
+  readonly #batches: Iterator<TableBatch>;
+  #batch: TableBatch = EMPTY;
+  #match: Uint8Array = new Uint8Array(0);
+  #row = 0;
+  /** Everything before it was given. */
+  at: bigint;
 
-  constructor(stream: StreamId, from: bigint, emit: (batch: RawBatch) => void) {
-    this.#stream = stream;
-    this.#upTo = from;
-    this.#emit = emit;
+  constructor(options: RawRowsOptions, batches: Iterator<TableBatch>) {
+    this.#o = options;
+    this.#batches = batches;
+    this.at = options.from;
   }
 
-  add(batch: TableBatch): void {
-    const ids = idsMatch(batch, this.#stream);
-    const ingest = int64s(batch.columns[12]!);
-    for (let from = 0, to = 0; from < batch.rows; from = to) {
-      for (to = from + 1; to < batch.rows; to++)
-        if (ids[to] !== ids[from] || ingest[to] !== ingest[from]) break;
-      if (ids[from] === 1) this.#give(batch, from, to, Number(ingest[from]));
+  /** Null: the end was given. */
+  take(): RawBatch | null {
+    if (this.at >= this.#o.next) return null;
+    while (this.#more()) {
+      const from = this.#row;
+      const to = this.#pieceEnd(from);
+      this.#row = to;
+      if (this.#match[from] === 1) return this.#give(from, to);
     }
+    // Up to there no record is.
+    return this.#made(EMPTY, 0, 0, this.#o.next, 0);
   }
 
-  /** Up to there no more rows come. */
-  end(next: bigint): void {
-    if (next > this.#upTo) this.#emit(this.#batch(EMPTY, 0, 0, next, 0));
-    this.#upTo = next;
+  close(): void {
+    this.#batches.return?.();
   }
 
-  #give(batch: TableBatch, from: number, to: number, ingestTs: number): void {
-    const offsets = int64s(batch.columns[0]!);
+  #more(): boolean {
+    while (this.#row >= this.#batch.rows) {
+      const next = this.#batches.next();
+      if (next.done === true) return false;
+      this.#batch = next.value;
+      this.#match = idsMatch(next.value, this.#o.stream);
+      this.#row = 0;
+    }
+    return true;
+  }
+
+  /** Of rows that are of the stream, or are not, came at one time, and are not too many. */
+  #pieceEnd(from: number): number {
+    const { columns, rows } = this.#batch;
+    const ingest = int64s(columns[12]!);
+    const [keys, values] = [columns[3]!.offsets!, columns[4]!.offsets!];
+    const most = Math.min(rows, from + this.#o.maxRows);
+    let to = from + 1;
+    while (to < most) {
+      if (this.#match[to] !== this.#match[from] || ingest[to] !== ingest[from]) break;
+      if (keys[to + 1]! - keys[from]! + values[to + 1]! - values[from]! > this.#o.maxBytes) break;
+      to++;
+    }
+    return to;
+  }
+
+  #give(from: number, to: number): RawBatch {
+    const offsets = int64s(this.#batch.columns[0]!);
     const next = offsets[to - 1]! + 1n;
-    let isRising = offsets[from]! >= this.#upTo;
+    let isRising = offsets[from]! >= this.at;
     for (let i = from + 1; isRising && i < to; i++) isRising = offsets[i]! > offsets[i - 1]!;
     if (!isRising)
       throw new Failure(
         "recovery.raw_order",
         `positions before ${next} stand twice in raw, or out of order`,
         {
-          at: streamKey(this.#stream),
+          at: streamKey(this.#o.stream),
           hint: "Have files of the raw sink been copied or rewritten?",
         },
       );
-    this.#emit(this.#batch(batch, from, to, next, ingestTs));
-    this.#upTo = next;
+    return this.#made(this.#batch, from, to, next, Number(int64s(this.#batch.columns[12]!)[from]));
   }
 
-  #batch(batch: TableBatch, from: number, to: number, next: bigint, ingestTs: number): RawBatch {
+  #made(batch: TableBatch, from: number, to: number, next: bigint, ingestTs: number): RawBatch {
     const [offset, timestamp, , key, value, headers] = batch.columns;
+    const { stream } = this.#o;
+    const span = { stream: streamKey(stream), from: this.at, next };
+    this.at = next;
     return {
-      stream: this.#stream,
-      span: { stream: streamKey(this.#stream), from: this.#upTo, next },
+      stream,
+      span,
       rows: to - from,
       offsets: words(offset!, from, to, 0n),
       timestamps: words(timestamp!, from, to, -1n),

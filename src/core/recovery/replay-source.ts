@@ -12,7 +12,7 @@ import { type PackedGroups, packedBytes, packGroups } from "./packed-groups.ts";
 import type { ReplayOrder, ReplayStep } from "./replay-order.ts";
 
 /** Reads the row groups of all files of a set. Throws recovery.raw_missing where one is not there any more. */
-export type ReadSet = (set: ReplayStep["set"]) => Promise<PackedGroups>;
+export type ReadSet = (set: ReplayStep["set"]) => Promise<Omit<PackedGroups, "serial">>;
 
 export interface ReplayStream {
   readonly id: StreamId;
@@ -37,6 +37,7 @@ export class ReplaySource implements Source {
   readonly #p: ReplayParts;
   readonly #places = new Map<StreamKey, Place>();
   readonly #keys = new Map<number, StreamKey>();
+  #serial = 0;
   #closed = false;
   #paused = false;
   #wake: () => void = () => {};
@@ -62,7 +63,7 @@ export class ReplaySource implements Source {
   }
 
   async #give(host: SourceHost, step: ReplayStep): Promise<void> {
-    const packed = await this.#p.read(step.set);
+    const packed = { ...(await this.#p.read(step.set)), serial: this.#serial++ };
     for (const lane of new Set(step.parts.map((p) => this.#places.get(p.stream)!.lane))) {
       while (!this.#closed && !this.#paused && host.room(lane) <= 0)
         await new Promise<void>((resolve) => {
