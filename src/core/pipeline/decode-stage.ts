@@ -86,8 +86,7 @@ interface News {
 
 const MOST_FUTILE = 1_000;
 const RETRY_MS = 1_000;
-/** More than a batch has records. */
-const MOST_SCHEMAS = 100_000;
+const MOST_SCHEMAS = 100_000; // more than a batch has records
 /** Longest that a stop waits for what is being looked up. */
 const SETTLE_MS = 5_000;
 /** Longest that a lane waits for it: schemas of files and of a registry in health are there by then. */
