@@ -9,6 +9,7 @@ import { type DecodeLaneOf, laneBranches } from "./commands/lane-branches.ts";
 import type { LaneConfig, RenewSink } from "./commands/lane-config.ts";
 import type { replayDecoder as ReplayDecoderOf_ } from "./commands/lane-replay.ts";
 import { type AnswerSchema, AskedSchemas } from "./commands/lane-schemas.ts";
+import { type AnswerTable, AskedTables } from "./commands/lane-tables.ts";
 import { rawWriter } from "./commands/lane-writers.ts";
 import { asFailure, toWire } from "./core/failure/failure.ts";
 import { Lane } from "./core/pipeline/lane.ts";
@@ -19,6 +20,7 @@ declare const self: Worker;
 const post = (message: FromLane, transfer: ArrayBuffer[] = []) => self.postMessage(message, transfer);
 
 const schemas = new AskedSchemas((ask) => self.postMessage(ask));
+const tables = new AskedTables((ask) => self.postMessage(ask));
 
 let lane: Lane | null = null;
 let renew: (message: RenewSink) => void = () => {};
@@ -42,6 +44,7 @@ function build(
       primaryOpen: () => lane?.isOpen ?? false,
       schema: (topic, ref, inferred) => schemas.schema(topic, ref, inferred),
       register: (to, subject, schema) => schemas.register({ sink: to, subject, schema }),
+      grow: (fields) => tables.grow(fields),
     },
     decodeLane,
   );
@@ -78,7 +81,9 @@ type ReplayDecoderOf = typeof ReplayDecoderOf_;
 let batch: Promise<BatchThread> | null = null;
 
 self.onmessage = (
-  e: MessageEvent<LaneInit<LaneConfig> | ToLane | RenewSink | AnswerSchema | BatchLaneInit | CutterInit>,
+  e: MessageEvent<
+    LaneInit<LaneConfig> | ToLane | RenewSink | AnswerSchema | AnswerTable | BatchLaneInit | CutterInit
+  >,
 ) => {
   const message = e.data;
   if (message.t === "batch" || message.t === "cutter") {
@@ -97,7 +102,11 @@ self.onmessage = (
     return;
   }
   if (message.t === "schema") {
-    schemas.answer(message);
+    schemas.answered(message);
+    return;
+  }
+  if (message.t === "table") {
+    tables.answered(message);
     return;
   }
   if (message.t === "renew") {

@@ -20,14 +20,17 @@ import { TableBranchWriter } from "../core/pipeline/table-branch.ts";
 import type { BranchWriter } from "../core/ports/branch-parts.ts";
 import type { FromLane } from "../core/ports/lane.ts";
 import type { RefusedCell, TableSink } from "../core/ports/table-sink.ts";
+import { sameType } from "../core/types/cast-column.ts";
 import type { ColumnField, TableBatch } from "../core/types/table-batch.ts";
 import { cellValue } from "../core/types/value-cells.ts";
 import { valueJson } from "../core/types/value-json.ts";
 import { crashHook } from "./crash-hook.ts";
 import type { LaneBranch, LaneDecode, LaneSink } from "./lane-config.ts";
+import { type FittedSink, LaneTables } from "./lane-fit.ts";
 import { type AskForSchema, inferredSchemas } from "./lane-inference.ts";
 import { KafkaRows } from "./lane-kafka-rows.ts";
 import { openLaneStore } from "./lane-store.ts";
+import type { GrownLaneTables } from "./lane-tables.ts";
 import { decoderOptions, payloadDecoder } from "./payload-decoder.ts";
 import { tableEncoding } from "./table-encoding.ts";
 
@@ -45,6 +48,8 @@ export interface DecodeContext {
   readonly post: (m: FromLane) => void;
   readonly schema: AskForSchema;
   readonly register: (sink: string, subject: string, schema: string) => Promise<number>;
+  /** Makes room in the tables that the control thread keeps: of sinks of decoded rows that are files. */
+  readonly grow: (fields: readonly ColumnField[]) => Promise<GrownLaneTables>;
 }
 
 export interface DecodeLane {
@@ -63,11 +68,17 @@ export function decodeLane(
     sinks.map((s, i) => ({ branch: s.branch, after: configured[i]!.after.map((n) => n - context.first) })),
   );
   const { post } = context;
-  const stage = new DecodeStage(
+  const metadata = widest(configured.filter((b) => b.receives === "decoded").map(columnsOf));
+  const tables = new LaneTables(sinks, {
+    clock: systemClock,
+    grow: context.grow,
+    refit: () => stage.refit(),
+  });
+  const stage: DecodeStage = new DecodeStage(
     {
       pipeline: decode.pipeline,
       prefix: decode.prefix,
-      metadata: widest(configured.filter((b) => b.receives === "decoded").map(columnsOf)),
+      metadata,
       holdBytes: Math.max(...configured.map((b) => b.holdBytes)),
     },
     {
@@ -82,9 +93,7 @@ export function decodeLane(
       ...inferredSchemas(decode.options, decode.prefix, context.schema),
       compile: (topic, schema, message) =>
         payloadDecoder(schema, planOf(decode, topic), message, decoderOptions(decode.options, decode.prefix)),
-      fit: async (fields) => {
-        await Promise.all(sinks.map((s) => s.fit(fields)));
-      },
+      fit: (fields, judged) => tables.fit(fields, judged),
       give: (stream, key, batch) => branches.give(stream, key, () => batch, batch.span),
       miss: (key, batch, failure) => branches.miss(key, batch.span, failure),
       trouble: (failure) => {
@@ -119,8 +128,10 @@ function widest(all: readonly RawMetadata[]): RawMetadata {
   return all.includes("all") ? "all" : all.includes("locator") ? "locator" : "none";
 }
 
+const JUDGES = { parquet: "kept", postgres: "server", kafka: "any", replay: "any" } as const;
+
 /** One sink of derived rows in a lane: its table as it is now, and a writer for each set. */
-class DerivedSink {
+class DerivedSink implements FittedSink {
   readonly branch: Branch<DerivedBatch>;
   readonly sink: number;
   readonly #o: LaneBranch;
@@ -129,6 +140,8 @@ class DerivedSink {
   #lane: LaneSink;
   #fields: readonly ColumnField[];
   #targets: readonly TargetColumn[] | null = null;
+  /** Its columns are known. */
+  #shaped = false;
   #encode: ((batch: TableBatch) => Uint8Array) | null = null;
   /** Null: another kind of sink. */
   readonly #topic: KafkaRows | null;
@@ -172,27 +185,53 @@ class DerivedSink {
     this.branch.reshape();
   }
 
-  /** All columns that there are; resolves when the table has them, or when that is tried again beside the work. */
-  async fit(all: readonly ColumnField[]): Promise<void> {
-    if (this.#o.receives === "decoded") {
-      const metadata = new Set(rawOriginFields("all", this.#decode.prefix).map((f) => f.name));
-      const wanted = new Set(rawOriginFields(columnsOf(this.#o), this.#decode.prefix).map((f) => f.name));
-      this.#fields = all.filter((f) => !metadata.has(f.name) || wanted.has(f.name));
-    } else if (this.#targets !== null || this.#topic !== null) return;
-    const fields = this.#fields;
+  get name(): string {
+    return this.#o.name;
+  }
+
+  get judge(): FittedSink["judge"] {
+    if (this.#o.receives === "rejected") return "fixed";
+    return JUDGES[this.#lane.kind];
+  }
+
+  get fitted(): boolean {
+    return this.#shaped && this.branch.blocked === null;
+  }
+
+  block(failure: Failure): void {
+    this.branch.blocked = failure;
+  }
+
+  async tried(fields: readonly ColumnField[]): Promise<Failure | null> {
+    try {
+      await this.#prepared(this.#whole(fields));
+      return null;
+    } catch (e) {
+      return asFailure(e);
+    }
+  }
+
+  async fit(fields: readonly ColumnField[]): Promise<void> {
+    const whole = this.#whole(fields);
+    // A set has one shape: what is the same goes on into the one that is open.
+    if (this.fitted && sameColumns(whole, this.#fields)) return;
+    this.#fields = whole;
+    this.#shaped = true;
     this.branch.reshape();
-    await this.#topic?.fit(fields, (table) => selected(table, fields));
+    if (this.#lane.kind === "parquet") this.branch.blocked = null;
+    await this.#topic?.fit(whole, (table) => selected(table, whole));
     if (this.#lane.kind === "postgres") await this.#prepare(++this.#attempt);
   }
 
+  #whole(fields: readonly ColumnField[]): readonly ColumnField[] {
+    if (this.judge === "fixed") return this.#fields;
+    return [...fields, ...rawOriginFields(columnsOf(this.#o), this.#decode.prefix)];
+  }
+
   async #prepare(attempt: number): Promise<void> {
-    if (this.#lane.kind !== "postgres" || attempt !== this.#attempt) return;
-    const { settings, table, rejects, stateSchema, pipeline, sink } = this.#lane.writer;
-    const prepared = { settings, table, rejects, stateSchema, create: this.#o.create, grows: this.#o.create };
-    const fields = this.#fields;
+    if (attempt !== this.#attempt) return;
     try {
-      const key = { pipeline, sink };
-      const targets = await prepareFields({ ...prepared, key, unique: [] }, fields, this.#client());
+      const targets = await this.#prepared(this.#fields);
       // The table has grown on meanwhile, and is prepared for that.
       if (attempt !== this.#attempt) return;
       this.#targets = targets;
@@ -202,6 +241,15 @@ class DerivedSink {
       this.branch.blocked = asFailure(e);
       systemClock.after(RETRY_MS, () => void this.#prepare(attempt));
     }
+  }
+
+  async #prepared(fields: readonly ColumnField[]): Promise<readonly TargetColumn[]> {
+    if (this.#lane.kind !== "postgres") throw new Failure("internal.bug", "no table to prepare");
+    const { settings, table, rejects, stateSchema, pipeline, sink } = this.#lane.writer;
+    const { create } = this.#o;
+    const key = { pipeline, sink };
+    const prepared = { settings, table, rejects, stateSchema, key, create, grows: create, unique: [] };
+    return await prepareFields(prepared, fields, this.#client());
   }
 
   #client() {
@@ -254,6 +302,10 @@ function selected(table: TableBatch, fields: readonly ColumnField[]): TableBatch
     return column;
   });
   return { fields, columns, rows: table.rows };
+}
+
+function sameColumns(a: readonly ColumnField[], b: readonly ColumnField[]): boolean {
+  return sameNames(a, b) && a.every((f, i) => sameType(f.type, b[i]!.type));
 }
 
 function sameNames(a: readonly ColumnField[], b: readonly ColumnField[]): boolean {

@@ -1,6 +1,6 @@
 /** Schemas are had by the control thread, which has the registries and their secrets; lanes ask it. */
-import { asFailure, type FailureWire, fromWire, toWire } from "../core/failure/failure.ts";
 import type { SchemaRef, SchemaText } from "../core/schema/resolver.ts";
+import { type Answered, answered, LaneAsks } from "./lane-asks.ts";
 
 /** From a lane's thread. */
 export type AskSchema =
@@ -21,10 +21,7 @@ export interface NewSchema {
 }
 
 /** To it. `answer` null: nothing is known of the schema, it is to be inferred. */
-export type AnswerSchema = { readonly t: "schema"; readonly n: number } & (
-  | { readonly answer: SchemaText | number | null }
-  | { readonly failure: FailureWire }
-);
+export type AnswerSchema = Answered<SchemaText | number | null> & { readonly t: "schema" };
 
 /** In the control thread. */
 export interface SchemaService {
@@ -33,55 +30,22 @@ export interface SchemaService {
   readonly register: (schema: NewSchema) => Promise<number>;
 }
 
-interface Waiting {
-  readonly resolve: (answer: never) => void;
-  readonly reject: (e: unknown) => void;
-}
-
-export class AskedSchemas {
-  readonly #post: (ask: AskSchema) => void;
-  readonly #waiting = new Map<number, Waiting>();
-  #n = 0;
-
-  constructor(post: (ask: AskSchema) => void) {
-    this.#post = post;
-  }
-
+export class AskedSchemas extends LaneAsks<AskSchema> {
   /** Rejects with the control thread's failure. */
   schema(topic: string, ref: SchemaRef, inferred: string | null): Promise<SchemaText | null> {
-    return this.#ask((n) => ({ t: "ask_schema", n, topic, ref, inferred }));
+    return this.ask((n) => ({ t: "ask_schema", n, topic, ref, inferred }));
   }
 
   register(schema: NewSchema): Promise<number> {
-    return this.#ask((n) => ({ t: "register_schema", n, ...schema }));
-  }
-
-  answer(answer: AnswerSchema): void {
-    const waiting = this.#waiting.get(answer.n);
-    this.#waiting.delete(answer.n);
-    if ("failure" in answer) waiting?.reject(fromWire(answer.failure));
-    else waiting?.resolve(answer.answer as never);
-  }
-
-  #ask<T>(question: (n: number) => AskSchema): Promise<T> {
-    const n = this.#n++;
-    return new Promise<T>((resolve, reject) => {
-      this.#waiting.set(n, { resolve, reject });
-      this.#post(question(n));
-    });
+    return this.ask((n) => ({ t: "register_schema", n, ...schema }));
   }
 }
 
 /** In the control thread. */
 export async function answerSchema(ask: AskSchema, service: SchemaService): Promise<AnswerSchema> {
-  const { n } = ask;
-  try {
-    const answer =
-      ask.t === "ask_schema"
-        ? await service.find(ask.topic, ask.ref, ask.inferred)
-        : await service.register(ask);
-    return { t: "schema", n, answer };
-  } catch (e) {
-    return { t: "schema", n, failure: toWire(asFailure(e)) };
-  }
+  const find = async () =>
+    ask.t === "ask_schema"
+      ? await service.find(ask.topic, ask.ref, ask.inferred)
+      : await service.register(ask);
+  return { t: "schema", ...(await answered(ask.n, find)) };
 }

@@ -1,6 +1,11 @@
 /** The stores of an object sink: a folder of this machine, or a bucket. The only place that tells them apart. */
-import { coverageFolderOf, LocalVersionedStore, schemaFolderOf } from "../adapters/coverage/local.ts";
-import { coverageKeyOf, ObjectVersionedStore } from "../adapters/coverage/object-store.ts";
+import {
+  coverageFolderOf,
+  LocalVersionedStore,
+  schemaFolderOf,
+  tableFolderOf,
+} from "../adapters/coverage/local.ts";
+import { coverageKeyOf, ObjectVersionedStore, tableKeyOf } from "../adapters/coverage/object-store.ts";
 import { LocalObjectStore, stagingOf } from "../adapters/object-store/local.ts";
 import { type S3Connection, s3Connection } from "../adapters/object-store/s3-connection.ts";
 import { S3Objects } from "../adapters/object-store/s3-objects.ts";
@@ -17,6 +22,7 @@ import type { VersionedStore } from "../core/ports/versioned-store.ts";
 import type { SinkOf } from "./config-file.ts";
 import type { LaneStore } from "./lane-store.ts";
 import type { PointHook } from "./sink-parts.ts";
+import { newestFiles, newestObjects, type TableFile } from "./table-files.ts";
 
 /** Shortest time between two writes of the coverage object on a disk, which bears more than an object store. */
 const DISK_INTERVAL_MS = 20;
@@ -26,6 +32,10 @@ export interface ObjectSinkStores {
   readonly versions: VersionedStore;
   /** Of what was learned of schemas. */
   readonly schemas: VersionedStore;
+  /** The schema of its table, where that is decoded rows. */
+  readonly table: VersionedStore;
+  /** Files of such a table that lie there: at most so many of the newest, those last. */
+  newest(most: number): Promise<readonly TableFile[]>;
   /** Shortest time between two writes of the coverage object, ms. */
   readonly intervalMs: number;
   readonly lane: LaneStore;
@@ -60,6 +70,8 @@ function folderStores(
     objects,
     versions: new LocalVersionedStore(coverageFolderOf(root, pipeline, sink), hook ?? undefined),
     schemas: new LocalVersionedStore(schemaFolderOf(root, pipeline, sink)),
+    table: new LocalVersionedStore(tableFolderOf(root, pipeline, sink), undefined, "table"),
+    newest: (most) => newestFiles(root, most),
     intervalMs: DISK_INTERVAL_MS,
     lane: { t: "local", root, staging },
     prepare: () => objects.prepare(),
@@ -77,17 +89,24 @@ function bucketStores(
   const requests = new S3Requests(connection, { clock: systemClock, chance: systemChance });
   const own = ownFolder(pipeline, sink.name);
   const objects = new S3ObjectStore({ own, instance }, requests);
+  const conditional = new S3Objects(requests);
   return {
     objects,
-    versions: new ObjectVersionedStore(new S3Objects(requests), {
+    versions: new ObjectVersionedStore(conditional, {
       folder: coverageKeyOf(pipeline, sink.name),
       instance,
       hook: hook ?? undefined,
     }),
-    schemas: new ObjectVersionedStore(new S3Objects(requests), {
+    schemas: new ObjectVersionedStore(conditional, {
       folder: `${ownFolder(pipeline, sink.name)}/schemas`,
       instance,
     }),
+    table: new ObjectVersionedStore(conditional, {
+      folder: tableKeyOf(pipeline, sink.name),
+      object: "table.json",
+      instance,
+    }),
+    newest: (most) => newestObjects(conditional, most),
     intervalMs: (sink.s3 ?? s3Defaults()).coverage_interval_ms,
     get lane(): LaneStore {
       return { t: "s3", connection: requests.connection, own };

@@ -2,18 +2,23 @@
 import { linuxIdentity } from "../adapters/coverage/host-identity.ts";
 import { systemClock } from "../adapters/system/clock.ts";
 import { CoverageKeeper } from "../core/coverage/keeper.ts";
+import { LiveTable } from "../core/coverage/live-table.ts";
 import { Committer } from "../core/delivery/committer.ts";
 import type { ResolvedConfig, SinkOf } from "./config-file.ts";
 import type { ParquetLaneSink } from "./lane-config.ts";
 import { objectSinkStores } from "./object-stores.ts";
 import { coverageTrouble, HOLD_SHARE, LEASE_MS, type SinkContext, type SinkParts } from "./sink-parts.ts";
+import { columnsOfFiles } from "./table-files.ts";
 import { VERSION } from "./version.ts";
+
+/** Newest files of a table that are read where its schema is not stored. */
+const FILES_READ = 16;
 
 export function parquetParts(
   { pipeline }: Pick<ResolvedConfig, "pipeline">,
   sink: SinkOf<"parquet">,
   context: SinkContext,
-): SinkParts & { readonly lane: ParquetLaneSink } {
+): SinkParts & { readonly lane: ParquetLaneSink; readonly table: LiveTable } {
   const { instance, shared, observer, hook, secondary } = context;
   const stores = objectSinkStores(pipeline.name, sink, instance, hook);
   const hooked = hook === null ? {} : { hook };
@@ -34,8 +39,14 @@ export function parquetParts(
   const { path, compression, compression_level, metadata_prefix, max_open_files } = sink;
   const most = secondary === null ? Number.POSITIVE_INFINITY : secondary.holdBytes / HOLD_SHARE;
   const row_group_bytes = Math.min(sink.row_group_bytes, most);
+  const table = new LiveTable({
+    versions: stores.table,
+    instance,
+    files: async () => await columnsOfFiles(await stores.newest(FILES_READ), sink.metadata_prefix),
+  });
   return {
     coverage,
+    table,
     committer: (listener) =>
       new Committer({
         sink: sink.name,

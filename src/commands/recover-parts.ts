@@ -18,12 +18,13 @@ import { ReplayCoverage } from "../core/recovery/replayed.ts";
 import type { ResolvedConfig } from "./config-file.ts";
 import type { LaneConfig, RenewSink, ReplayLaneSink } from "./lane-config.ts";
 import type { AnswerSchema } from "./lane-schemas.ts";
+import type { AnswerTable } from "./lane-tables.ts";
 import { objectSinkStores } from "./object-stores.ts";
 import { type RecoverPlan, rawSinkOf } from "./recover-plan.ts";
 import { rawSets } from "./recover-sets.ts";
 import { schemaService } from "./schema-service.ts";
 import { HEARTBEAT_MS } from "./sink-parts.ts";
-import { besideParts, laneConfig, withSchemas } from "./stream-parts.ts";
+import { besideParts, keptTables, laneConfig, withAnswers } from "./stream-parts.ts";
 
 const NAME = "raw, read again";
 
@@ -65,6 +66,7 @@ export async function buildRecovery(
     rollIntervalMs: raw.roll_interval_ms,
   };
   const coverage = new ReplayCoverage(mine, streams[0]?.incarnation ?? 0);
+  const tables = keptTables(beside);
   let spawned = 0;
   return new Runner(
     {
@@ -83,8 +85,8 @@ export async function buildRecovery(
       spawnLane: (lane) => {
         const life = `${instance}.${spawned++}`;
         const init = { t: "init", lane, config: laneConfig(config, life, sink, beside) } as const;
-        const thread = spawnWorkerLane<LaneConfig, RenewSink | AnswerSchema>(init);
-        return schemas === null ? thread : withSchemas(thread, schemas);
+        const thread = spawnWorkerLane<LaneConfig, RenewSink | AnswerSchema | AnswerTable>(init);
+        return schemas === null ? thread : withAnswers(thread, schemas, tables);
       },
       ledger: new Ledger(),
       admission: new Admission(systemClock, budget, limit, estimate),

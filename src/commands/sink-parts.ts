@@ -1,4 +1,5 @@
 /** What a sink brings to a pipeline: its coverage, the end of its sets, and what its lanes are told. One file a sink. */
+import type { LiveTable } from "../core/coverage/live-table.ts";
 import type { CommitListener, SetCommitter } from "../core/delivery/committer.ts";
 import { type Failure, toWire } from "../core/failure/failure.ts";
 import type { StreamCoverage } from "../core/ports/coverage.ts";
@@ -55,6 +56,8 @@ export function coverageTrouble({ observer, secondary }: SinkContext): (failure:
 export interface SinkParts {
   readonly coverage: StreamCoverage;
   readonly committer: (listener: CommitListener) => SetCommitter;
+  /** Of a table of decoded rows that is a folder of files. */
+  readonly table?: LiveTable;
   /** What lanes are told that start now. */
   readonly lane: LaneSink;
   /** Where what was learned of schemas lies beside the coverage; absent: on this machine. */

@@ -26,6 +26,7 @@ import { crashHook, crashPlan } from "./crash-hook.ts";
 import { kafkaSinkParts } from "./kafka-sink-parts.ts";
 import type { LaneConfig, LaneDecode, LaneSink, RenewSink } from "./lane-config.ts";
 import { type AnswerSchema, type AskSchema, answerSchema, type SchemaService } from "./lane-schemas.ts";
+import { type AnswerTable, type AskTable, KeptTables } from "./lane-tables.ts";
 import { parquetParts } from "./parquet-parts.ts";
 import { postgresParts } from "./postgres-parts.ts";
 import { checkSchemaFiles } from "./schema-file-check.ts";
@@ -85,6 +86,7 @@ export function buildStream(
   let spawned = 0;
   const threads = new Map<number, LaneThread>();
   const schemas = schemaService(config, sink, { instance, observer });
+  const tables = keptTables(beside);
   const hooked = hook === null ? {} : { hook };
   const source = new KafkaSource(kafkaSettings(from, VERSION), {
     net: createNet(systemClock),
@@ -128,9 +130,9 @@ export function buildStream(
         const life = `${instance}.${spawned++}`;
         lives.set(lane, life);
         const init = { t: "init", lane, config: laneConfig(config, life, sink.lane, beside) } as const;
-        const thread = spawnWorkerLane<LaneConfig, RenewSink | AnswerSchema>(init);
+        const thread = spawnWorkerLane<LaneConfig, RenewSink | AnswerSchema | AnswerTable>(init);
         threads.set(lane, thread);
-        return schemas === null ? thread : withSchemas(thread, schemas);
+        return schemas === null ? thread : withAnswers(thread, schemas, tables);
       },
       ledger: new Ledger(),
       admission: new Admission(systemClock, budget, limit, estimate),
@@ -163,18 +165,20 @@ export function buildStream(
   };
 }
 
-export type LaneThread = Thread<ToLane | RenewSink | AnswerSchema, FromLane>;
+export type LaneThread = Thread<ToLane | RenewSink | AnswerSchema | AnswerTable, FromLane>;
 
 /** The lane's questions are answered on the way; everything else goes to the runner. */
-export function withSchemas(thread: LaneThread, service: SchemaService): LanePort {
+export function withAnswers(thread: LaneThread, service: SchemaService, tables: KeptTables): LanePort {
   return {
     post: (message, transfer) => thread.post(message, transfer),
     kill: () => thread.kill(),
     onMessage: (handler) =>
       thread.onMessage((m) => {
-        const message = m as FromLane | AskSchema;
-        if (message.t !== "ask_schema" && message.t !== "register_schema") return handler(message);
-        void answerSchema(message, service).then((answer) => thread.post(answer));
+        const message = m as FromLane | AskSchema | AskTable;
+        if (message.t === "ask_schema" || message.t === "register_schema")
+          void answerSchema(message, service).then((answer) => thread.post(answer));
+        else if (message.t === "ask_table") void tables.answer(message).then((answer) => thread.post(answer));
+        else handler(message);
       }),
   };
 }
@@ -243,6 +247,15 @@ export function besideParts(
     };
     return { parts, spec, holdBytes, sink };
   });
+}
+
+/** The tables of decoded rows that are folders of files: each has one schema, whoever writes. */
+export function keptTables(beside: readonly Beside[]): KeptTables {
+  const kept = beside.flatMap(({ parts: { table }, sink: { receives, metadata } }, n) =>
+    receives === "decoded" && table !== undefined ? [{ sink: n, table, metadata }] : [],
+  );
+  const prefix = beside[0]?.sink.metadata_prefix ?? "";
+  return new KeptTables(kept, { prefix, clock: systemClock });
 }
 
 /** Raw first; rejects before what is decoded. */

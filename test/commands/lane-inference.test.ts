@@ -83,7 +83,7 @@ function lane(o = options({ max_records: 3 }), pinned = control(o), holdBytes = 
         return await pinned.learn(topic, parseSchemaDocument(inferred, topic).fields);
       }),
       compile: (_, schema, message) => payloadDecoder(schema, plan, message, decoderOptions(o, "_twg_")),
-      fit: async () => {},
+      fit: async (fields) => ({ fields }),
       give: (_s, _k, b) => {
         rows.push(...texts(b.table));
         rejects.push(...texts(b.rejects, /^_twg_|^stage$|^message$/));

@@ -21,7 +21,6 @@ import type { Versioned, VersionedStore, WriteOutcome } from "../../core/ports/v
 
 /** Old versions that stay for people who want to look back. */
 const KEPT = 8;
-const NAME = /^coverage-(\d{12})\.json$/;
 /** Probes at the start that may be spoilt by others before the file system is to blame. */
 const PROBES = 5;
 const SEGMENT = /^index-(.+)\.json$/;
@@ -36,7 +35,10 @@ export function schemaFolderOf(root: string, pipeline: string, sink: string): st
   return join(root, "_twg", pipeline, sink, "schemas");
 }
 
-const nameOf = (version: number): string => `coverage-${String(version).padStart(12, "0")}.json`;
+/** Where the schema of the sink's table lies, as an object of its own (core/coverage/live-table.ts). */
+export function tableFolderOf(root: string, pipeline: string, sink: string): string {
+  return join(root, "_twg", pipeline, sink, "table");
+}
 
 /** Between two of them lies one durable event of a write; a test ends the process there. */
 export const LOCAL_WRITE_POINTS = ["coverage_written", "coverage_linked", "coverage_won"] as const;
@@ -48,11 +50,22 @@ export type LocalWriteHook = (point: LocalWritePoint) => void | Promise<void>;
 export class LocalVersionedStore implements VersionedStore {
   readonly place: string;
   readonly #hook: LocalWriteHook | undefined;
+  readonly #object: string;
+  readonly #name: RegExp;
 
-  /** `folder`: of `coverageFolderOf`. `hook` is passed at each point of a write. */
-  constructor(folder: string, hook?: LocalWriteHook) {
+  /**
+   * `folder`: of `coverageFolderOf` or `tableFolderOf`. `hook` is passed at each point of a write. `object`: what its
+   * versions are named after.
+   */
+  constructor(folder: string, hook?: LocalWriteHook, object: "coverage" | "table" = "coverage") {
     this.place = folder;
     this.#hook = hook;
+    this.#object = object;
+    this.#name = new RegExp(`^${object}-(\\d{12})\\.json$`);
+  }
+
+  #nameOf(version: number): string {
+    return `${this.#object}-${String(version).padStart(12, "0")}.json`;
   }
 
   async prepare(): Promise<void> {
@@ -85,7 +98,7 @@ export class LocalVersionedStore implements VersionedStore {
       for (let missing: number | null = null; ; ) {
         const version = await this.#highest();
         if (version === null) return null;
-        const name = join(this.place, nameOf(version));
+        const name = join(this.place, this.#nameOf(version));
         const bytes = await readWhole(name);
         if (bytes === null) {
           // Removed between list and read: a newer one is there. The same one again was never a file (a link that
@@ -111,7 +124,7 @@ export class LocalVersionedStore implements VersionedStore {
       await writeDurable(unfinished, bytes);
       await this.#hook?.("coverage_written");
       try {
-        if (!(await linkNew(unfinished, join(this.place, nameOf(version))))) return "lost";
+        if (!(await linkNew(unfinished, join(this.place, this.#nameOf(version))))) return "lost";
       } catch (e) {
         // Swept: another process has entered since, by a write that ours would have had to follow.
         if (errno(e) === "ENOENT" && (await isThere(this.place))) return "lost";
@@ -170,7 +183,7 @@ export class LocalVersionedStore implements VersionedStore {
       if (errno(e) === "ENOENT") return [];
       throw e;
     });
-    return names.flatMap((n) => NAME.exec(n)?.[1] ?? []).map(Number);
+    return names.flatMap((n) => this.#name.exec(n)?.[1] ?? []).map(Number);
   }
 
   async #highest(): Promise<number | null> {
@@ -180,7 +193,7 @@ export class LocalVersionedStore implements VersionedStore {
 
   async #removeOld(current: number): Promise<void> {
     for (const v of await this.#versions()) {
-      if (v < current - KEPT) await unlink(join(this.place, nameOf(v))).catch(() => {});
+      if (v < current - KEPT) await unlink(join(this.place, this.#nameOf(v))).catch(() => {});
     }
   }
 }

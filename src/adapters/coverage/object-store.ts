@@ -32,12 +32,19 @@ export function coverageKeyOf(pipeline: string, sink: string): string {
   return `_twg/${pipeline}/${sink}/coverage`;
 }
 
+/** Where the schema of the sink's table lies, as an object of its own. */
+export function tableKeyOf(pipeline: string, sink: string): string {
+  return `_twg/${pipeline}/${sink}/table`;
+}
+
 /** Between two of them lies one durable event of a write; a test ends the process there. */
 type WriteHook = (point: "coverage_written" | "coverage_linked" | "coverage_won") => void | Promise<void>;
 
 export interface ObjectVersionedOptions {
-  /** Of `coverageKeyOf`. */
+  /** Of `coverageKeyOf` or `tableKeyOf`. */
   readonly folder: string;
+  /** Name of the object in it; default: of the coverage. */
+  readonly object?: string;
   /** Unique to the process, for the names of its probes. */
   readonly instance: string;
   readonly hook?: WriteHook | undefined;
@@ -52,9 +59,14 @@ export class ObjectVersionedStore implements VersionedStore {
   #known: { readonly version: number; readonly revision: string } | null = null;
 
   readonly #hook: WriteHook | undefined;
+  readonly #object: string;
 
-  constructor(objects: ConditionalObjects, { folder, instance, hook }: ObjectVersionedOptions) {
+  constructor(
+    objects: ConditionalObjects,
+    { folder, instance, hook, object = COVERAGE_OBJECT }: ObjectVersionedOptions,
+  ) {
     this.#objects = objects;
+    this.#object = object;
     this.#folder = folder;
     this.#hook = hook;
     this.#probe = `${folder}/probe-${instance}`;
@@ -78,7 +90,7 @@ export class ObjectVersionedStore implements VersionedStore {
       }
       const version = versionOf(found.head, this.#key);
       this.#known = { version, revision: found.head.revision };
-      return { version, bytes: found.bytes, name: `${this.place}/${COVERAGE_OBJECT} version ${version}` };
+      return { version, bytes: found.bytes, name: `${this.place}/${this.#object} version ${version}` };
     } catch (e) {
       throw coverageFailure(e, this.place);
     }
@@ -135,7 +147,7 @@ export class ObjectVersionedStore implements VersionedStore {
   }
 
   get #key(): string {
-    return `${this.#folder}/${COVERAGE_OBJECT}`;
+    return `${this.#folder}/${this.#object}`;
   }
 
   #segment(name: string): string {

@@ -164,7 +164,7 @@ export function parseState(bytes: Uint8Array, object: string, version: number): 
   };
 }
 
-function limited(bytes: Uint8Array, object: string, most: number): Place {
+export function limited(bytes: Uint8Array, object: string, most: number): Place {
   if (bytes.length > most) {
     throw corrupt({ value: null, object, path: "$" }, `${bytes.length} bytes`, `at most ${most}`);
   }
@@ -172,7 +172,7 @@ function limited(bytes: Uint8Array, object: string, most: number): Place {
 }
 
 /** Looks at format and version alone, since a newer version may have any other shape. */
-function checkVersion(at: Place, format: string, newest: number): void {
+export function checkVersion(at: Place, format: string, newest: number): void {
   const v = at.value;
   if (typeof v !== "object" || v === null || !("format" in v) || v.format !== format) {
     throw corrupt(at, "no object of this format", `"format": "${format}"`);

@@ -382,6 +382,17 @@ export const CODES = {
     true,
     "The store of the coverage state fails; it is tried again.",
   ),
+  // the schema of a live table
+  "table.corrupt": spec(
+    "runtime",
+    false,
+    "The stored schema of a table can't be read: damaged, edited by hand or not ours. Restore it, or remove it: it is read from the newest files then.",
+  ),
+  "table.mismatch": spec(
+    "runtime",
+    false,
+    "A sink's table and the rows for it cannot be brought together; every difference is named. The sink takes nothing meanwhile.",
+  ),
   // start rule
   "delivery.commit_beyond_coverage": spec(
     "runtime",

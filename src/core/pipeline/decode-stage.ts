@@ -14,16 +14,16 @@ import { recordPlace } from "../records/int64-at.ts";
 import type { RawBatch } from "../records/raw-batch.ts";
 import type { StreamKey } from "../records/stream.ts";
 import { evolve } from "../schema/evolution.ts";
+import { FOLDER_TABLE } from "../schema/folder-table.ts";
 import type { SchemaRef, SchemaText } from "../schema/resolver.ts";
-import { widenColumn } from "../schema/widen-column.ts";
 import type { Clock } from "../time/clock.ts";
-import { appendRows } from "../types/append-rows.ts";
 import { builderOf, type ColumnBuilder } from "../types/column-builder.ts";
 import type { ColumnField, TableBatch, TableColumn } from "../types/table-batch.ts";
 import { type DerivedBatch, type RefusedRecord, rejectsOf } from "./derived.ts";
 import { bytesOf, compact } from "./kept-batch.ts";
 import { type RawMetadata, rawOriginFields, rawOrigins } from "./raw-origins.ts";
 import { Sampling, type TakeSample } from "./sampling.ts";
+import { unionColumn } from "./union-column.ts";
 
 export interface DecodeOptions {
   readonly pipeline: string;
@@ -46,8 +46,11 @@ export interface DecodeParts {
   readonly learn: (topic: string, now: SchemaText, take: TakeSample) => Promise<SchemaText | null>;
   /** Throws a DecodeError where the schema cannot be used. */
   readonly compile: (topic: string, schema: SchemaText, message: readonly number[] | null) => RecordDecoder;
-  /** The sinks make their tables fit, all columns in their order; those that cannot tell so themselves. */
-  readonly fit: (fields: readonly ColumnField[]) => Promise<void>;
+  /**
+   * The sinks make their tables fit these columns, metadata aside. The answer's columns hold them, and what the tables
+   * have besides. `judged`: a schema is new and may be refused; sinks that cannot say tell so themselves.
+   */
+  readonly fit: (fields: readonly ColumnField[], judged: boolean) => Promise<TableFit>;
   readonly give: (stream: number, key: StreamKey, batch: DerivedBatch) => void;
   /** The sinks let the batch go by. */
   readonly miss: (key: StreamKey, batch: Pick<RawBatch, "span">, failure: Failure | null) => void;
@@ -58,6 +61,10 @@ export interface DecodeParts {
   /** The lane cannot go on. */
   readonly fatal: (failure: Failure) => void;
 }
+
+export type TableFit =
+  | { readonly fields: readonly ColumnField[] }
+  | { readonly differences: readonly string[] };
 
 /** A schema that payloads name: how to read it, or why nobody can. */
 interface Known {
@@ -281,21 +288,35 @@ export class DecodeStage {
     decoded.push({ known, rows: good, columns: columns.map((c) => c.finish()) });
   }
 
-  /** Null: the table has all their columns. A schema that does not fit it is of no use in this batch. */
+  /** The tables are asked again before the next rows: what one of them has was not known until now. */
+  refit(): void {
+    this.#fitted = false;
+  }
+
+  /**
+   * Null: the table has all their columns. A schema that does not fit what the table has here is of no use in this batch,
+   * one that the sinks refuse in none.
+   */
   #grow(known: Known[]): (() => Promise<void>) | null {
-    let fields = this.#fields;
     for (const [i, one] of known.entries()) {
       if (one.decoder === null) continue;
-      const next = evolve(fields, one.decoder.fields, ABILITIES);
+      const next = evolve(this.#fields, one.decoder.fields, FOLDER_TABLE);
       if (next.kind === "refused") known[i] = unlike(one, next.differences);
-      else fields = next.fields;
+      else if (next.kind === "grown") return () => this.#fit(next.fields, one);
     }
-    if (this.#fitted && fields === this.#fields) return null;
-    return async () => {
-      await this.#p.fit([...fields, ...rawOriginFields(this.#o.metadata, this.#o.prefix)]);
-      this.#fields = fields;
-      this.#fitted = true;
-    };
+    return this.#fitted ? null : () => this.#fit(this.#fields, null);
+  }
+
+  /** `one`: the schema whose columns are new. */
+  async #fit(wanted: readonly ColumnField[], one: Known | null): Promise<void> {
+    const fit = await this.#p.fit(wanted, one !== null);
+    if ("fields" in fit) this.#fields = fit.fields;
+    else if (one !== null) this.#refuse(one, fit.differences);
+    if ("fields" in fit || one === null) this.#fitted = true;
+  }
+
+  #refuse(one: Known, differences: readonly string[]): void {
+    for (const [name, k] of this.#known) if (k === one) this.#known.set(name, unlike(one, differences));
   }
 
   #derived(
@@ -320,7 +341,7 @@ export class DecodeStage {
     for (const g of groups) for (let i = 0; i < g.rows.length; i++) schemaIds.push(g.known.schemaId);
     const stamps = { pipeline: this.#o.pipeline, now, schemaIds };
     const columns = [
-      ...this.#fields.map((f) => columnOf(f, groups, count)),
+      ...this.#fields.map((f) => unionColumn(f, groups, count)),
       ...rawOrigins(this.#o.metadata, batch, rows, stamps),
     ];
     return { fields, columns, rows: count };
@@ -408,27 +429,6 @@ function rowsOf(groups: readonly DecodedGroup[]): Int32Array {
     at += g.rows.length;
   }
   return rows;
-}
-
-/** Files and tables alike get new columns and columns that may be null; nothing else changes under readers. */
-const ABILITIES = { relax: true, nested: false, widen: () => false } as const;
-
-/** The table's column over all groups: null where a schema has none of that name, widened where its own is narrower. */
-function columnOf(field: ColumnField, groups: readonly DecodedGroup[], count: number): TableColumn {
-  const found = groups.map(({ known, columns }) => {
-    const at = known.decoder?.fields.findIndex((f) => f.name === field.name) ?? -1;
-    return at < 0 ? null : widenColumn(columns[at]!, field.type);
-  });
-  const [only] = found;
-  if (found.length === 1 && only !== null && only !== undefined) return only;
-  const b = builderOf(field.type);
-  b.reserve(count);
-  for (const [i, g] of groups.entries()) {
-    const column = found[i];
-    if (column !== null && column !== undefined) appendRows(b, column, 0, g.rows.length);
-    else for (let n = 0; n < g.rows.length; n++) b.pushNull();
-  }
-  return b.finish();
 }
 
 function refText(ref: SchemaRef): string {

@@ -2,7 +2,7 @@
  * Columns of one schema as those of a table that has grown beyond it (evolution.ts): what a schema lacks is null, numbers
  * are widened, at any depth. Nothing is rounded and nothing can fail: the table's type holds every value.
  */
-import { castColumn, sameType } from "../types/cast-column.ts";
+import { castColumn } from "../types/cast-column.ts";
 import { builderOf } from "../types/column-builder.ts";
 import type { ColumnField, ColumnType, TableColumn } from "../types/table-batch.ts";
 
@@ -22,7 +22,7 @@ export function widenColumns(
 /** `to`: its own type, or one that `evolve` made of it. */
 export function widenColumn(c: TableColumn, to: ColumnType): TableColumn {
   const { type: from } = c;
-  if (sameType(from, to)) return c;
+  if (from === to) return c;
   if (from.id === "null") return nullColumn(to, c.length);
   if (from.id === "struct" && to.id === "struct")
     return { ...c, type: to, children: widenColumns(to.fields, from.fields, c.children, c.length) };

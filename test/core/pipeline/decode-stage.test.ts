@@ -7,20 +7,20 @@ import { beforeEach, expect, test } from "bun:test";
 import { payloadDecoder } from "../../../src/commands/payload-decoder.ts";
 import { framingOf } from "../../../src/core/codecs/framing/framing.ts";
 import { Failure } from "../../../src/core/failure/failure.ts";
-import { DecodeStage } from "../../../src/core/pipeline/decode-stage.ts";
+import { DecodeStage, type TableFit } from "../../../src/core/pipeline/decode-stage.ts";
 import { type DerivedBatch, rejectFields } from "../../../src/core/pipeline/derived.ts";
 import type { RawMetadata } from "../../../src/core/pipeline/raw-origins.ts";
 import { TableBranchWriter } from "../../../src/core/pipeline/table-branch.ts";
 import type { TableSink } from "../../../src/core/ports/table-sink.ts";
 import type { SchemaText } from "../../../src/core/schema/resolver.ts";
-import type { TableBatch } from "../../../src/core/types/table-batch.ts";
+import type { ColumnField, TableBatch } from "../../../src/core/types/table-batch.ts";
 import { cellValue } from "../../../src/core/types/value-cells.ts";
 import { valueJson } from "../../../src/core/types/value-json.ts";
 import { SimTime } from "../../sim/clock.ts";
 import { batchOf, bytes, row, STREAM } from "../formats/parquet/rows.ts";
 
 const ID = { name: "id", type: "int" };
-const SCHEMAS: Readonly<Record<number, unknown[]>> = {
+const SCHEMAS: Record<number, unknown[]> = {
   1: [ID, { name: "name", type: "string" }],
   2: [ID, { name: "name", type: "string" }, { name: "qty", type: "int" }],
   3: [{ name: "id", type: "string" }],
@@ -44,6 +44,8 @@ let faults: Map<number, Failure>;
 let fails: boolean;
 /** Fields of the schema that payloads are resolved to. */
 let reader: unknown[] | null;
+/** What the sinks say to columns. */
+let sinks: (fields: readonly ColumnField[]) => TableFit;
 
 /** Rows as JSON, by name, nulls left out. */
 function texts(table: TableBatch | null): string[] {
@@ -90,7 +92,10 @@ function stage(metadata: RawMetadata = "none", holdBytes = 1 << 20): DecodeStage
       },
       learn: async () => null,
       compile: (_topic, schema) => payloadDecoder(schema, { message: null }, null, OPTIONS),
-      fit: async (fields) => void fits.push(fields.map((f) => f.name).join()),
+      fit: async (fields, judged) => {
+        fits.push(`${fields.map((f) => f.name).join()}${judged ? "" : " again"}`);
+        return sinks(fields);
+      },
       give: (_stream, _key, batch) =>
         void given.push({ rows: texts(batch.table), rejects: texts(batch.rejects), batch }),
       miss: (_key, { span }, f) => void missed.push([span.from, span.next, f?.code ?? null]),
@@ -119,6 +124,7 @@ beforeEach(() => {
   faults = new Map();
   fails = false;
   reader = null;
+  sinks = (fields) => ({ fields });
 });
 
 test("a batch waits for its schema, the next is decoded on the spot; schemas are asked for once", async () => {
@@ -146,9 +152,7 @@ test("schemas that alternate are a group each; the table has the columns of both
     `id=2 name="b" qty=7 ${at(9, 2)}`,
     `id=4 name="d" qty=8 ${at(11, 2)}`,
   ]);
-  expect(fits).toEqual([
-    "id,name,qty,_twg_source_topic,_twg_source_partition,_twg_source_offset,_twg_schema_id",
-  ]);
+  expect(fits).toEqual(["id,name", "id,name,qty"]);
 });
 
 test("a schema with narrower types fills the wider columns of the table", async () => {
@@ -238,6 +242,71 @@ test("a reader's schema gives the table; a writer's that does not go into it cos
     ),
   ]);
   expect(given[0]?.rejects[0]).toContain('_twg_schema_id="3"');
+});
+
+test("the stage takes over what the tables have besides, and writes by their types", async () => {
+  const int64 = { id: "int", bits: 64, signed: true } as const;
+  const extra: ColumnField = { name: "old", type: { id: "utf8" }, nullable: true };
+  sinks = (fields) => ({
+    fields: [extra, ...fields.map((f) => (f.name === "id" ? { ...f, type: int64 } : f))],
+  });
+  const s = stage();
+  s.take(0, "k", batch(0, [order(1, 1, "a")]));
+  await settle();
+  const { fields, columns } = given[0]!.batch.table!;
+  expect(fields.map((f) => f.name)).toEqual(["old", "id", "name"]);
+  expect(columns[1]!.type).toEqual(int64);
+  expect(given[0]!.rows).toEqual(['id=1 name="a"']);
+});
+
+test("a schema that the tables refuse costs its own records, in this batch and in later ones, and is asked about once", async () => {
+  sinks = (fields) =>
+    fields.some((f) => f.name === "qty") ? { differences: ["qty is text elsewhere"] } : { fields };
+  const s = stage();
+  s.take(0, "k", batch(0, [order(2, 1, "a", 14)]));
+  await settle();
+  s.take(0, "k", batch(1, [order(1, 2, "b"), order(2, 3, "c", 14)]));
+  await settle();
+  s.take(0, "k", batch(3, [order(2, 4, "d", 14)]));
+  expect(given.map((g) => g.rows)).toEqual([[], ['id=2 name="b"'], []]);
+  for (const g of given) expect(g.rejects.at(-1)).toContain("qty is text elsewhere");
+  expect(fits).toEqual(["id,name,qty", " again", "id,name"]);
+});
+
+test("what was not known of a table is asked for again before the next rows", async () => {
+  const s = stage();
+  s.take(0, "k", batch(0, [order(1, 1, "a")]));
+  await settle();
+  s.refit();
+  s.take(0, "k", batch(1, [order(1, 2, "b")]));
+  expect(given.length).toBe(1);
+  await settle();
+  expect([fits, given.length]).toEqual([["id,name", "id,name again"], 2]);
+});
+
+test("structs grow inside, whole numbers become wider; what was narrower is written as the table has it", async () => {
+  const at = (...more: unknown[]) => ({
+    name: "at",
+    type: { type: "record", name: "At", fields: [{ name: "x", type: "int" }, ...more] },
+  });
+  SCHEMAS[6] = [ID, at()];
+  SCHEMAS[7] = [{ name: "id", type: "long" }, at({ name: "y", type: "string" })];
+  const s = stage();
+  for (const [first, value] of [
+    Uint8Array.of(0, 0, 0, 0, 6, 2, 4),
+    Uint8Array.of(0, 0, 0, 0, 7, 0x80, 0x80, 0x80, 0x80, 0x20, 6, 2, 113),
+    Uint8Array.of(0, 0, 0, 0, 6, 2, 4),
+  ].entries()) {
+    s.take(0, "k", batch(first, [value]));
+    await settle();
+  }
+  expect(given.map((g) => g.rows[0])).toEqual([
+    'id=1 at={"x":2}',
+    'id=4294967296 at={"x":3,"y":"q"}',
+    'id=1 at={"x":2,"y":null}',
+  ]);
+  expect(given[2]!.batch.table!.fields[0]!.type).toMatchObject({ bits: 64 });
+  expect(fits.length).toBe(2);
 });
 
 test("a registry that is away is told and tried again; what waits then is decoded in order", async () => {
