@@ -1,7 +1,7 @@
 /**
  * Goal: decoded rows and what cannot be decoded land in topics, each once: rows as Avro by a schema that is registered,
- * refused records with their bytes and their reason. A kill in the middle doubles nothing, and what is missing is within
- * the gaps that are shown. Method: orders that were encoded by hand in Python, an independent registry; librdkafka reads
+ * refused records with their bytes and their reason. A kill in the middle doubles nothing, and what it left out is filled
+ * by recovery. Method: orders that were encoded by hand in Python, an independent registry; librdkafka reads
  * the topics, the vendor's deserializer the rows.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -96,10 +96,6 @@ interface Made {
   readonly tombstones: number;
 }
 
-interface Seen {
-  readonly lost: number;
-}
-
 const produce = (served: Served, topic: string, first: number, records: number) =>
   python_<Made>("avro_orders.py", [
     "produce",
@@ -115,17 +111,6 @@ async function freshTopic(served: Served): Promise<string> {
   await createTopic(served, topic, { partitions: PARTITIONS, config });
   await createTopic(served, `typed.${topic}`, { partitions: PARTITIONS, config });
   return topic;
-}
-
-/** Positions that a sink lacks and the primary one has. */
-async function lack(p: Pipeline, sink: string): Promise<number> {
-  const told = await command(["inspect", "coverage", "-c", p.config, "--json"]);
-  const { places } = JSON.parse(told.output) as {
-    places: { sink: string; gaps?: { ranges: { from: string; next: string }[] }[] }[];
-  };
-  return (places.find((x) => x.sink === sink)?.gaps ?? [])
-    .flatMap((g) => g.ranges)
-    .reduce((n, r) => n + Number(r.next) - Number(r.from), 0);
 }
 
 describe.skipIf(MAIN === null || registry === null)("decoded records into Kafka", () => {
@@ -146,23 +131,27 @@ describe.skipIf(MAIN === null || registry === null)("decoded records into Kafka"
   });
 
   test(
-    "rows and dead letters, each once; killed in the middle nothing is doubled, and what is missing shows",
+    "rows and dead letters, each once; killed in the middle nothing is doubled, and what is missing recovery fills",
     async () => {
       const topic = await freshTopic(served);
       const p = pipeline(served, topic, url);
-      const letters = () => python_<Seen>("avro_orders.py", ["dead", bootstrap, topic, `dead.${topic}`]);
-      const rows = () =>
-        python_<Seen>("avro_orders.py", ["typed", bootstrap, topic, `typed.${topic}`, url], registry!.python);
-      const clean = { doubled: 0, foreign: 0, wrong: [] };
+      const seen = () =>
+        python_(
+          "avro_orders.py",
+          ["topics", bootstrap, topic, `dead.${topic}`, `typed.${topic}`, url],
+          registry!.python,
+        );
+      const clean = { doubled: 0, foreign: 0, lost: 0, wrong: [] };
       const made = await produce(served, topic, 0, RECORDS);
       await catchUp(p);
-      expect(await letters()).toMatchObject({ ...clean, letters: made.bad, lost: 0 });
-      expect(await rows()).toMatchObject({
-        ...clean,
-        rows: made.good + made.tombstones,
-        lost: 0,
-        subjects: [`typed.${topic}-value`],
-        schema: { name: "Order", namespace: "acme" },
+      expect(await seen()).toMatchObject({
+        dead: { ...clean, letters: made.bad },
+        typed: {
+          ...clean,
+          rows: made.good + made.tombstones,
+          subjects: [`typed.${topic}-value`],
+          schema: { name: "Order", namespace: "acme" },
+        },
       });
       let first = RECORDS;
       for (const point of ["dead/before_commit:1", "typed/commit_answered:1"]) {
@@ -172,10 +161,8 @@ describe.skipIf(MAIN === null || registry === null)("decoded records into Kafka"
         expect([point, killed.signal]).toEqual([point, "SIGKILL"]);
       }
       await catchUp(p);
-      const [dead, typed] = [await letters(), await rows()];
-      expect([dead, typed]).toMatchObject([clean, clean]);
-      expect(dead.lost).toBeLessThanOrEqual(await lack(p, "dead"));
-      expect(typed.lost).toBeLessThanOrEqual(await lack(p, "typed"));
+      expect(await command(["recover", "-c", p.config])).toMatchObject({ code: 0 });
+      expect(await seen()).toMatchObject({ dead: clean, typed: clean });
     },
     LIMIT,
   );

@@ -417,7 +417,8 @@ export class Runner implements SourceHost, CommitListener {
     if (this.#finished) return;
     if (this.#pool === null) return this.#fail(failure);
     this.#failure ??= failure;
-    this.drain(`the source failed: ${failure.message}`);
+    const who = this.#table.isOfSink(failure) ? `the sink ${this.#o.sink}` : "the source";
+    this.drain(`${who} failed: ${failure.message}`);
   }
 
   #fail(failure: Failure): void {

@@ -6,7 +6,7 @@
 import { firstUncovered, unionRanges } from "../coverage/ranges.ts";
 import type { Ledger } from "../delivery/ledger.ts";
 import { planStart, type StartPlan } from "../delivery/start.ts";
-import { Failure } from "../failure/failure.ts";
+import { asFailure, Failure } from "../failure/failure.ts";
 import type { Authority, Claim, LostRange, Origin, Range, StreamCoverage } from "../ports/coverage.ts";
 import type { LaneStream } from "../ports/lane.ts";
 import type { Observer } from "../ports/observer.ts";
@@ -85,6 +85,8 @@ export class StreamTable {
   /** Lanes are dealt out in turn. */
   #nextLane = 0;
   readonly #p: StreamTableParts;
+  /** Of claims: the sink's, though the source is told of them as well. */
+  readonly #refused = new WeakSet<Failure>();
 
   constructor(rules: StartRules, lanes: number, parts: StreamTableParts) {
     this.#rules = rules;
@@ -115,11 +117,12 @@ export class StreamTable {
   ): Promise<readonly Begun[]> {
     const named = await this.#name(found);
     const lanes = named.map(() => this.#nextLane++ % this.#lanes);
-    const claims = await this.#p.coverage.claim(
-      named.map((n) => streamKey(n.id)),
-      groupEpoch,
-      lanes,
-    );
+    const keys = named.map((n) => streamKey(n.id));
+    const claims = await this.#p.coverage.claim(keys, groupEpoch, lanes).catch((e) => {
+      const failure = asFailure(e);
+      this.#refused.add(failure);
+      throw failure;
+    });
     const planned = named.map((n, i) => ({ ...this.#plan(n, claims[i]!), lane: lanes[i]! }));
     const lost = planned.flatMap((p) => p.plan.newLost);
     const origins = planned.flatMap((p) => (p.origin === null ? [] : [p.origin]));
@@ -131,6 +134,11 @@ export class StreamTable {
     const begun = planned.map((p) => this.#add(p));
     for (const l of lost) this.#tellLost(l);
     return begun;
+  }
+
+  /** Whether the sink refused streams by it. */
+  isOfSink(failure: Failure): boolean {
+    return this.#refused.has(failure);
   }
 
   /** Claims a lane's streams anew and begins them at what is covered now. */

@@ -735,6 +735,18 @@ describe("a stop", () => {
     expect(of("pipeline.stopping").map((e) => e.reason)).toEqual(["the source failed: anew"]);
   });
 
+  test("names the sink where that refused the streams", async () => {
+    await running();
+    const refusal = new Failure("kafka.unknown_topic", "no such topic");
+    coverage.claim = () => Promise.reject(refusal);
+    // The source ends with what it was told when it began them.
+    const told = await source.begin(found(7)).catch((e: Failure) => e);
+    source.fails(told as Failure);
+    await settle();
+    expect(of("pipeline.stopping").map((e) => e.reason)).toEqual(["the sink raw failed: no such topic"]);
+    expect(outcome).toMatchObject({ code: "kafka.unknown_topic" });
+  });
+
   test("during which the source fails lands what was read all the same, then ends with the failure", async () => {
     const gate = new Gate();
     coverage.coverGates.push(gate);

@@ -2,8 +2,7 @@
 
   avro_orders.py produce BOOTSTRAP TOPIC {"first": 0, "records": 1000, "partitions": 3}
   avro_orders.py check TYPED_FOLDER REJECTS_FOLDER
-  avro_orders.py dead BOOTSTRAP SOURCE_TOPIC DEAD_LETTER_TOPIC
-  avro_orders.py typed BOOTSTRAP SOURCE_TOPIC TYPED_TOPIC REGISTRY_URL
+  avro_orders.py topics BOOTSTRAP SOURCE_TOPIC DEAD_LETTER_TOPIC TYPED_TOPIC REGISTRY_URL
 
 Order n is written by schema 1, or, where n is odd, by schema 2, which has one more field. Every 50th is spoiled in one
 of four ways, every 77th has no value. All fields follow from n, so that a row shows whether it is right.
@@ -136,11 +135,10 @@ def records(bootstrap, topic):
     reader.close()
 
 
-def dead(bootstrap, source, topic):
+def dead(bootstrap, there, source, topic):
     """What each dead letter says of itself against the record that it says it was."""
     wrong = []
     seen = []
-    there = {(m.partition(), m.offset()): m for m in records(bootstrap, source)}
     bad = {place for place, m in there.items() if kind(int(m.key())) not in ("good", "tombstone")}
     for m in records(bootstrap, topic):
         h = {k: v.decode() for k, v in m.headers()}
@@ -154,14 +152,13 @@ def dead(bootstrap, source, topic):
             wrong.append(f"{n}: {h}")
         if m.timestamp()[1] < was.timestamp()[1]:
             wrong.append(f"{n} is older than its record")
-    lost = bad - set(seen)
-    print(json.dumps({
+    return {
         "letters": len(seen), "doubled": len(seen) - len(set(seen)), "foreign": len(set(seen) - bad),
-        "lost": len(lost), "wrong": wrong[:5],
-    }))
+        "lost": len(bad - set(seen)), "wrong": wrong[:5],
+    }
 
 
-def typed(bootstrap, source, topic, registry):
+def typed(bootstrap, there, topic, registry):
     """Rows as the vendor's own deserializer reads them by the schema that the registry has."""
     from confluent_kafka.schema_registry import SchemaRegistryClient
     from confluent_kafka.schema_registry.avro import AvroDeserializer
@@ -169,9 +166,8 @@ def typed(bootstrap, source, topic, registry):
 
     client = SchemaRegistryClient({"url": registry})
     read = AvroDeserializer(client)
-    there = {(m.partition(), m.offset()): m for m in records(bootstrap, source)}
     wanted = {place for place, m in there.items() if kind(int(m.key())) in ("good", "tombstone")}
-    wrong, seen, last, ids = [], [], {}, set()
+    wrong, seen, last = [], [], {}
     for m in records(bootstrap, topic):
         h = {k: v.decode() for k, v in m.headers()}
         place = (int(h["_twg_source_partition"]), int(h["_twg_source_offset"]))
@@ -187,23 +183,22 @@ def typed(bootstrap, source, topic, registry):
             if kind(n) != "tombstone":
                 wrong.append(f"{n} has no value")
             continue
-        ids.add(m.value()[1:5])
         row = read(m.value(), SerializationContext(topic, MessageField.VALUE))
         qty = None if n % 2 == 0 or n % 4 == 1 else n % 1000
         if (row["id"], row["name"], row["price"], row["note"], row.get("qty")) != (n, name(n), n / 4, note(n), qty):
             wrong.append(f"{n}: {row}")
-    print(json.dumps({
+    return {
         "rows": len(seen), "doubled": len(seen) - len(set(seen)), "foreign": len(set(seen) - wanted),
         "lost": len(wanted - set(seen)), "wrong": wrong[:5], "subjects": client.get_subjects(),
         "schema": json.loads(client.get_latest_version(topic + "-value").schema.schema_str),
-    }))
+    }
 
 
 if sys.argv[1] == "produce":
     produce(sys.argv[2], sys.argv[3], json.loads(sys.argv[4]))
-elif sys.argv[1] == "dead":
-    dead(*sys.argv[2:5])
-elif sys.argv[1] == "typed":
-    typed(*sys.argv[2:6])
+elif sys.argv[1] == "topics":
+    bootstrap, source, letters, rows, registry = sys.argv[2:7]
+    there = {(m.partition(), m.offset()): m for m in records(bootstrap, source)}
+    print(json.dumps({"dead": dead(bootstrap, there, source, letters), "typed": typed(bootstrap, there, rows, registry)}))
 else:
     check(sys.argv[2], sys.argv[3])
