@@ -70,7 +70,10 @@ function told(decoder: TextRecords, payloads: readonly Uint8Array[], faults: Dec
 const LEARN_EVERY = 16;
 
 function learn(payloads: readonly Uint8Array[]): void {
-  const fields = appendFields([], inferRecords(payloads, OPTIONS.reserved), 100);
+  const fields = appendFields([], inferRecords(payloads, OPTIONS.reserved), {
+    maxColumns: 100,
+    plainNames: false,
+  });
   const read = parseSchemaDocument(schemaDocument({ fields }), "learned").fields;
   const decoder = jsonRecords(read, OPTIONS);
   for (const [i, p] of payloads.entries()) {

@@ -50,7 +50,10 @@ export function inferredSchemas(
   const { max_records: records, max_bytes: bytes, max_wait_ms: waitMs, max_columns: most } = infer;
   const limits: SampleLimits = { records, bytes, waitMs, largest };
   const more = async (now: readonly TableField[], take: TakeSample, wait: number) =>
-    appendFields(now, inferRecords(await take({ ...limits, waitMs: wait }), prefix), most);
+    appendFields(now, inferRecords(await take({ ...limits, waitMs: wait }), prefix), {
+      maxColumns: most,
+      plainNames: false,
+    });
   return {
     schema: async (topic, ref, take) => {
       const known = await ask(topic, ref, null);

@@ -27,6 +27,7 @@ export function schemaService(
     store: schemas ?? ownSchemas(pipeline),
     instance,
     maxColumns: decode.infer.max_columns,
+    plainNames: config.sinks.some((s) => s.type === "kafka" && s.encode?.format === "avro"),
     grows: decode.infer.new_fields === "add",
     learned: (topic, version, added, place) =>
       observer.emit({ e: "schema.learned", topic, version, added, place }),

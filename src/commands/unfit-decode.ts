@@ -1,7 +1,7 @@
 /** What of `[decode]`, the sinks of its rows and those of its rejects is fine alone and wrong together. */
 import type { KafkaSinkOptions } from "../adapters/kafka/sink/spec.ts";
 import type { CheckedConfig } from "../core/config/check.ts";
-import type { DecodeSection } from "../core/config/decode-options.ts";
+import { type DecodeSection, payloadPlan } from "../core/config/decode-options.ts";
 import { type ConfigPath, type Problem, pathText, quoted } from "../core/config/problem.ts";
 
 type Say = (code: Problem["code"], path: ConfigPath, seen: string, allowed: string, hint: string) => Problem;
@@ -106,9 +106,27 @@ function unfitDecode({ sinks }: CheckedConfig, decode: DecodeSection, say: Say):
     const hint = "records that cannot be decoded need a place";
     problems.push(say("config.missing", ["decode", "on_error"], "", allowed, hint));
   }
+  const fixed = sinks.findIndex(
+    (s) => s.type === "postgres" && s.receives === "decoded" && s.create !== true,
+  );
+  if (fixed >= 0 && decode.infer.new_fields === "add" && infers(decode)) {
+    const allowed = `"reject", or create = true on sink[${fixed}]`;
+    const hint = "a record with a field more would stop a table that may not grow";
+    problems.push(say("config.conflict", ["decode", "infer", "new_fields"], quoted("add"), allowed, hint));
+  }
   const later = (key: string, seen: string, allowed: string, hint: string) =>
     problems.push(say("config.not_in_this_version", ["decode", key], seen, allowed, hint));
   if (decode.key !== undefined)
     later("key", "a table", "to leave it out", "keys stay bytes, in the metadata columns");
   return problems;
+}
+
+/** Whether columns of a topic are learned from its records. */
+function infers(decode: DecodeSection): boolean {
+  if (decode.registry !== undefined || decode.schema_dir !== undefined) return false;
+  const topics = ["", ...(decode.topic ?? []).map((t) => t.name)];
+  return topics.some((topic) => {
+    const plan = payloadPlan(decode, topic, "value");
+    return plan !== null && plan.format === "json" && plan.schemaFile === null;
+  });
 }

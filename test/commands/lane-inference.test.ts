@@ -54,6 +54,7 @@ function control(o: ReturnType<typeof options>): PinnedSchemas {
     store: new MemoryVersionedStore(shared),
     instance: `p${processes++}`,
     maxColumns: o.infer.max_columns,
+    plainNames: false,
     grows: o.infer.new_fields === "add",
     learned: (_, version, added) => versions.push(`${version} ${added.join()}`),
   });

@@ -78,6 +78,18 @@ test.each([
   ],
   ["JSON without a schema, which is learned", RAW + DECODED + REJECTED, '[decode]\nformat = "json"\n', []],
   [
+    "columns that are learned, and a table that may not grow",
+    RAW + REJECTED + table("t", 'receives = "decoded"'),
+    '[decode]\nformat = "json"\n',
+    ["config.conflict decode.infer.new_fields"],
+  ],
+  [
+    "such a table, and fields that are refused",
+    RAW + REJECTED + table("t", 'receives = "decoded"'),
+    '[decode]\nformat = "json"\ninfer = { new_fields = "reject" }\n',
+    [],
+  ],
+  [
     "decoded rows in a topic that nobody says how to write",
     RAW + REJECTED + topic("out", 'receives = "decoded"'),
     DECODE,

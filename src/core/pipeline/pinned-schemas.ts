@@ -7,7 +7,7 @@
  */
 import { Failure } from "../failure/failure.ts";
 import type { Versioned, VersionedStore } from "../ports/versioned-store.ts";
-import { appendFields } from "../schema/append-fields.ts";
+import { appendFields, type GrowthRules } from "../schema/append-fields.ts";
 import type { SchemaText } from "../schema/resolver.ts";
 import { parseSchemaDocument, schemaDocument } from "../types/schema-file.ts";
 import type { TableField } from "../types/table-schema.ts";
@@ -25,11 +25,10 @@ interface Pinned {
 
 type Topics = ReadonlyMap<string, Pinned>;
 
-export interface PinnedOptions {
+export interface PinnedOptions extends GrowthRules {
   readonly store: VersionedStore;
   /** Unique to the process. */
   readonly instance: string;
-  readonly maxColumns: number;
   /** Whether columns are added to those of a topic. */
   readonly grows: boolean;
   /** Columns were learned, or added to what was. */
@@ -68,7 +67,7 @@ export class PinnedSchemas {
       // Another process may have learned meanwhile.
       await this.#read();
       const now = this.#topics.get(topic);
-      const fields = appendFields(now?.fields ?? [], more, this.#o.maxColumns);
+      const fields = appendFields(now?.fields ?? [], more, this.#o);
       if (now !== undefined && (fields === now.fields || !this.#o.grows)) return now;
       const next: Pinned = { version: (now?.version ?? 0) + 1, fields };
       if (!(await this.#write(new Map(this.#topics).set(topic, next)))) continue;

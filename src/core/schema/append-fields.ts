@@ -7,6 +7,12 @@ const MAX_NODES = 5_000;
 /** Of one column; what is wider or deeper stays JSON. */
 const MAX_COLUMN_NODES = 500;
 
+export interface GrowthRules {
+  readonly maxColumns: number;
+  /** Names are made of ASCII letters, digits and _, for sinks that can have no others; what is odd within a column is JSON. */
+  readonly plainNames: boolean;
+}
+
 /**
  * `now` itself where there is nothing to add. What is there stays as it is, type and place. A name that engines would take
  * for another gets a number behind it, and is found by its own.
@@ -14,7 +20,7 @@ const MAX_COLUMN_NODES = 500;
 export function appendFields(
   now: readonly TableField[],
   more: readonly TableField[],
-  maxColumns: number,
+  { maxColumns, plainNames }: GrowthRules,
 ): readonly TableField[] {
   const sources = new Set(now.map(sourceOf));
   const names = new Set(now.map((f) => f.name.toLowerCase()));
@@ -24,15 +30,29 @@ export function appendFields(
     const source = sourceOf(field);
     if (sources.has(source) || now.length + added.length >= maxColumns) continue;
     sources.add(source);
-    const name = freeName(source, names);
+    const name = freeName(plainNames ? plain(source) : source, names);
     names.add(name.toLowerCase());
     const own = nodesOf(field.type);
-    const fits = own <= MAX_COLUMN_NODES && nodes + own <= MAX_NODES;
+    const fits =
+      own <= MAX_COLUMN_NODES && nodes + own <= MAX_NODES && !(plainNames && hasOddNames(field.type));
     nodes += fits ? own : 1;
     const type: ColumnType = fits ? field.type : { id: "json" };
     added.push({ name, type, nullable: true, ...(name === source ? {} : { source }) });
   }
   return added.length === 0 ? now : [...now, ...added];
+}
+
+const PLAIN = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
+function plain(name: string): string {
+  const text = name.replaceAll(/[^A-Za-z0-9_]/g, "_");
+  return PLAIN.test(text) ? text : `_${text}`;
+}
+
+function hasOddNames(type: ColumnType): boolean {
+  if (type.id === "struct") return type.fields.some((f) => !PLAIN.test(f.name) || hasOddNames(f.type));
+  if (type.id === "list") return hasOddNames(type.item.type);
+  return type.id === "map" && hasOddNames(type.value.type);
 }
 
 function freeName(wanted: string, taken: ReadonlySet<string>): string {

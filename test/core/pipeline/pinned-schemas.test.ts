@@ -29,7 +29,17 @@ function process(
   const store = new MemoryVersionedStore(shared, { fault: () => faults.shift() ?? null });
   const learned = (topic: string, version: number, added: readonly string[]) =>
     told.push(`${topic} ${version} ${added.join()}`);
-  return { pinned: new PinnedSchemas({ store, instance: `p${serial++}`, maxColumns, grows, learned }), told };
+  return {
+    pinned: new PinnedSchemas({
+      store,
+      instance: `p${serial++}`,
+      maxColumns,
+      plainNames: false,
+      grows,
+      learned,
+    }),
+    told,
+  };
 }
 
 const columns = (text: string) =>

@@ -56,10 +56,27 @@ interface Document {
 export function fieldsOfJsonSchema(schema: Pick<SchemaText, "text" | "references">): readonly ColumnField[] {
   const reader = new SchemaReader();
   const document = reader.parsed(schema, "");
+  const other = another(document.root);
+  if (other !== null)
+    throw new DecodeError(
+      "decode.schema",
+      "",
+      `${other}: JSON is read by a JSON Schema, or by a table's schema with a list "columns"`,
+    );
   const { type } = reader.typed(document.root, document, "", 0);
   if (type.id !== "struct")
     throw new DecodeError("decode.schema", "", "a record's schema is of type object and has properties");
   return type.fields;
+}
+
+const YAML_CONTRACT = /^(apiVersion|dataContractSpecification|kind):/m;
+
+/** What else it is, for people who gave the wrong one of their files. Null: a JSON Schema, as far as one can see. */
+function another(root: unknown): string | null {
+  if (!isNode(root) || "properties" in root) return null;
+  if (root.kind === "DataContract" || "dataContractSpecification" in root) return "a data contract";
+  if (root.type === "record") return "an Avro schema";
+  return Array.isArray(isNode(root.schema) ? root.schema.fields : root.fields) ? "an Arrow schema" : null;
 }
 
 class SchemaReader {
@@ -74,7 +91,9 @@ class SchemaReader {
       throw new DecodeError(
         "decode.schema",
         place,
-        `it is no JSON: ${e instanceof Error ? e.message : String(e)}`,
+        YAML_CONTRACT.test(text)
+          ? "a data contract in YAML: JSON is read by a JSON Schema, or by a table's schema"
+          : `it is no JSON: ${e instanceof Error ? e.message : String(e)}`,
       );
     }
   }

@@ -20,14 +20,19 @@ import { valueJson } from "../../../../src/core/types/value-json.ts";
 const utf8 = new TextEncoder();
 const RESERVED = "_twg_";
 
-const learn = (records: readonly (string | Uint8Array)[], now: readonly TableField[] = [], most = 500) =>
+const learn = (
+  records: readonly (string | Uint8Array)[],
+  now: readonly TableField[] = [],
+  most = 500,
+  plainNames = false,
+) =>
   appendFields(
     now,
     inferRecords(
       records.map((r) => (typeof r === "string" ? utf8.encode(r) : r)),
       RESERVED,
     ),
-    most,
+    { maxColumns: most, plainNames },
   );
 const told = (fields: readonly TableField[]) =>
   fields.map((f) => `${f.name} ${typeText(f.type)}${f.source === undefined ? "" : ` <- ${f.source}`}`);
@@ -90,6 +95,18 @@ test("what comes later is added at the end, and changes nothing", () => {
   expect(told(next)).toEqual(["b int64", "a string", "B_2 boolean <- B", "c int64"]);
   expect(learn(['{"a":1,"b":2}'], next)).toBe(next);
   expect(learn(['{"z":1}'], next, 4)).toBe(next);
+});
+
+test("plain names, for sinks that can have no others", () => {
+  const record = '{"my-field":1,"1st":2,"my_field":3,"名":4,"o":{"a b":1},"p":{"ab":[{"c":1}]}}';
+  expect(told(learn([record], [], 500, true))).toEqual([
+    "my_field int64 <- my-field",
+    "_1st int64 <- 1st",
+    "my_field_2 int64 <- my_field",
+    "_ int64 <- 名",
+    "o json",
+    "p struct<ab list<struct<c int64>>>",
+  ]);
 });
 
 const key = fc.oneof(

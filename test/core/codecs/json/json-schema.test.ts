@@ -124,6 +124,15 @@ test("what is no schema of records is refused with its place", () => {
   expect(refused({ type: "string" })).toBe(
     "decode.schema : a record's schema is of type object and has properties",
   );
+  for (const [what, schema] of [
+    ["a data contract", { kind: "DataContract", apiVersion: "v3.0.2", schema: [{ name: "orders" }] }],
+    ["a data contract", { dataContractSpecification: "1.1.0", models: {} }],
+    ["a data contract in YAML", "apiVersion: v3.0.2\nkind: DataContract\n"],
+    ["an Avro schema", { type: "record", name: "R", fields: [] }],
+    ["an Arrow schema", { schema: { fields: [{ name: "a", type: { name: "int" } }] } }],
+    ["an Arrow schema", { fields: [] }],
+  ] as const)
+    expect(refused(schema)).toStartWith(`decode.schema : ${what}: JSON is read by a JSON Schema`);
   expect(refused({ properties: { a: { properties: { b: { type: "int" } } } } })).toBe(
     'decode.schema a.b: "int" is no type',
   );
