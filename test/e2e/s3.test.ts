@@ -4,6 +4,7 @@
  * agree. TWG_E2E_RECORDS sets the size (default 60,000).
  */
 import { afterAll, describe, expect, test } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { EACH_SERVER, freshPrefix, Outside, S3_SERVERS } from "../s3/servers.ts";
 import type { S3Server } from "../servers/s3/server.ts";
@@ -113,6 +114,27 @@ for (const [name, server] of EACH_SERVER) {
       expect(bare.code).toBe(0);
       expect(json<{ places: { rows: number }[] }>(bare.output).places.map((x) => x.rows)).toEqual([visible]);
     });
+
+    test(
+      "a sink that is new is filled from raw in the bucket",
+      async () => {
+        const broker = MAIN;
+        if (broker === null || server === null) return;
+        const { topic, visible } = await filled;
+        const copy = join(p.folder, "copy");
+        const grown = join(p.folder, "grown.toml");
+        const primary = readFileSync(p.config, "utf8").replace('name = "raw"', '$&\nrole = "primary_raw"');
+        writeFileSync(
+          grown,
+          `${primary}\n[[sink]]\nname = "copy"\ntype = "parquet"\npath = "${copy}/{date}"\n`,
+        );
+        const recovered = await command(["recover", "-c", grown, "--json"], SECRET);
+        expect([recovered.code, recovered.output]).toEqual([0, expect.stringContaining('"lacks": "0"')]);
+        const compared = await compareWithKafka(broker, topic, copy);
+        expect([compared.rows, compared.differences]).toEqual([visible, []]);
+      },
+      LIMIT,
+    );
 
     test("what is wrong with keys, bucket and address is said at once, with a code and no secret", async () => {
       const broker = MAIN;
