@@ -28,13 +28,14 @@ let troubles: (string | null)[];
 let fatal: string[];
 let versions: string[];
 let asks: number;
+let learns: number;
 let away: Failure | null;
 
 beforeEach(() => {
   time = new SimTime();
   shared = sharedObject();
   [rows, rejects, troubles, fatal, versions] = [[], [], [], [], []];
-  [missed, asks, away] = [0, 0, null];
+  [missed, asks, learns, away] = [0, 0, 0, null];
 });
 
 function texts(table: TableBatch | null, skip = /^_twg_/): string[] {
@@ -65,6 +66,12 @@ const options = (infer: object = {}, more: object = {}) =>
 
 function lane(o = options({ max_records: 3 }), pinned = control(o), holdBytes = 1 << 20): DecodeStage {
   const plan = { message: null };
+  const inferred = inferredSchemas(o, "_twg_", async (topic, _, inferred) => {
+    asks++;
+    if (away !== null) throw away;
+    if (inferred === null) return await pinned.find(topic);
+    return await pinned.learn(topic, parseSchemaDocument(inferred, topic).fields);
+  });
   return new DecodeStage(
     { pipeline: "p", prefix: "_twg_", metadata: "none", holdBytes },
     {
@@ -77,12 +84,11 @@ function lane(o = options({ max_records: 3 }), pinned = control(o), holdBytes = 
           codecs: { zlib: () => {} },
         }),
       failsOnError: () => o.on_error === "fail",
-      ...inferredSchemas(o, "_twg_", async (topic, _, inferred) => {
-        asks++;
-        if (away !== null) throw away;
-        if (inferred === null) return await pinned.find(topic);
-        return await pinned.learn(topic, parseSchemaDocument(inferred, topic).fields);
-      }),
+      schema: inferred.schema,
+      learn: (topic, now, take) => {
+        learns++;
+        return inferred.learn(topic, now, take);
+      },
       compile: (_, schema, message) => payloadDecoder(schema, plan, message, decoderOptions(o, "_twg_")),
       fit: async (fields) => ({ fields }),
       give: (_s, _k, b) => {
@@ -133,6 +139,8 @@ test("bytes are enough as well, and so is a stop, or no room to wait in", async 
   shared = sharedObject();
   const stopped = lane();
   stopped.take(0, "k", batch('{"a":1}'));
+  await settle(100);
+  expect(rows.length).toBe(1);
   const settled = stopped.settled();
   await settle();
   await settled;
@@ -231,7 +239,7 @@ test("fields that make no column are asked for once, and refuse their records", 
     s.take(0, "k", batch(`{"a":${i},"${long}":1}`));
     await settle(6_000);
   }
-  expect([rejects.length, asks]).toEqual([3, before]);
+  expect([rejects.length, asks, learns]).toEqual([3, before, 1]);
   s.take(0, "k", batch('{"b":1,"c":2}', '{"b":2}', '{"a":9}'));
   await settle(6_000);
   expect([rows.slice(1), rejects.length, versions]).toEqual([["b=2", "a=9"], 4, ["1 a", "2 b"]]);
