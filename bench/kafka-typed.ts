@@ -43,6 +43,7 @@ const CONFLUENT = Uint8Array.of(0, 0, 0, 0, 1);
 
 const SUMS = `
 import duckdb, sys
+duckdb.sql("set enable_progress_bar = false")
 print("/".join(str(x) for x in duckdb.sql(f"select count(*), sum(id), sum(len(items)), sum(amount::decimal(18,2)), sum(list_sum([i.qty for i in items])), count(*) filter (flags.gift) from '{sys.argv[1]}/**/*.parquet'").fetchall()[0]))
 `;
 

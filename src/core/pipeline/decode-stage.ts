@@ -21,6 +21,7 @@ import { builderOf, type ColumnBuilder } from "../types/column-builder.ts";
 import type { ColumnField, TableBatch, TableColumn } from "../types/table-batch.ts";
 import { type DerivedBatch, type RefusedRecord, rejectsOf } from "./derived.ts";
 import { bytesOf, compact } from "./kept-batch.ts";
+import { goodRows, payloadsOf } from "./payload-rows.ts";
 import { type RawMetadata, rawOriginFields, rawOrigins } from "./raw-origins.ts";
 import { Sampling, type TakeSample } from "./sampling.ts";
 import { unionColumn } from "./union-column.ts";
@@ -106,6 +107,8 @@ export class DecodeStage {
   readonly #framings = new Map<string, Framing>();
   readonly #framed = new Framed();
   #fields: readonly ColumnField[] = [];
+  /** Columns of the table, by the last schema that was found to need no more than those. */
+  readonly #within = new WeakMap<Known, readonly ColumnField[]>();
   #fitted = false;
   #queue: Waiting[] = [];
   #queued = 0;
@@ -255,9 +258,8 @@ export class DecodeStage {
     decoded: DecodedGroup[],
     refused: RefusedRecord[],
   ): void {
-    const rows: number[] = [];
-    for (let i = 0; i < framed.rows; i++) if (framed.slots[i] === slot) rows.push(i);
     const { schemaId, decoder, fault } = known;
+    const { rows, payloads } = payloadsOf(framed, slot);
     const refuse = (i: number, f: Pick<DecodeFault, "code" | "path" | "reason">) => {
       const { code, path, reason: message } = f;
       refused.push({ row: framed.first + i, code, path, message, schemaId });
@@ -266,14 +268,12 @@ export class DecodeStage {
       if (fault !== null) for (const i of rows) refuse(i, fault);
       return;
     }
-    const starts = Int32Array.from(rows, (i) => framed.starts[i]!);
-    const ends = Int32Array.from(rows, (i) => framed.ends[i]!);
     const bad = new Set<number>();
     // Where a framing needs several passes the columns of the one before are still looked at.
     const again = decoded.some((g) => g.known === known);
     const columns = again ? decoder.fields.map((f) => builderOf(f.type)) : known.columns;
     for (const c of columns) c.reset();
-    const count = decoder.decode({ bytes: framed.bytes, starts, ends, count: rows.length }, columns, (f) => {
+    const count = decoder.decode(payloads, columns, (f) => {
       bad.add(f.row);
       refuse(rows[f.row]!, f);
       if (known.open !== null && f.code === "decode.unknown_field" && f.path === "")
@@ -281,11 +281,7 @@ export class DecodeStage {
           this.#news = { known, row: framed.first + rows[f.row]!, reason: f.reason };
     });
     if (count === 0) return;
-    const good = Int32Array.from(
-      rows.filter((_, n) => !bad.has(n)),
-      (i) => framed.first + i,
-    );
-    decoded.push({ known, rows: good, columns: columns.map((c) => c.finish()) });
+    decoded.push({ known, rows: goodRows(rows, bad, framed.first), columns: columns.map((c) => c.finish()) });
   }
 
   /** The tables are asked again before the next rows: what one of them has was not known until now. */
@@ -299,10 +295,11 @@ export class DecodeStage {
    */
   #grow(known: Known[]): (() => Promise<void>) | null {
     for (const [i, one] of known.entries()) {
-      if (one.decoder === null) continue;
+      if (one.decoder === null || this.#within.get(one) === this.#fields) continue;
       const next = evolve(this.#fields, one.decoder.fields, FOLDER_TABLE);
       if (next.kind === "refused") known[i] = unlike(one, next.differences);
       else if (next.kind === "grown") return () => this.#fit(next.fields, one);
+      else this.#within.set(one, this.#fields);
     }
     return this.#fitted ? null : () => this.#fit(this.#fields, null);
   }
@@ -337,9 +334,8 @@ export class DecodeStage {
     const count = rows.length;
     if (count === 0) return null;
     const fields = [...this.#fields, ...rawOriginFields(this.#o.metadata, this.#o.prefix)];
-    const schemaIds: string[] = [];
-    for (const g of groups) for (let i = 0; i < g.rows.length; i++) schemaIds.push(g.known.schemaId);
-    const stamps = { pipeline: this.#o.pipeline, now, schemaIds };
+    const schemas = groups.map((g) => ({ id: g.known.schemaId, rows: g.rows.length }));
+    const stamps = { pipeline: this.#o.pipeline, now, schemas };
     const columns = [
       ...this.#fields.map((f) => unionColumn(f, groups, count)),
       ...rawOrigins(this.#o.metadata, batch, rows, stamps),

@@ -51,7 +51,7 @@ export function rejectsOf(
   const origins = rawOrigins("reject", batch, rows, {
     pipeline,
     now,
-    schemaIds: refused.map((r) => r.schemaId),
+    schemas: refused.map((r) => ({ id: r.schemaId, rows: 1 })),
   });
   return { fields: rejectFields(prefix), columns: [...reasons, ...origins], rows: refused.length };
 }

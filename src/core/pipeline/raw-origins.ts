@@ -44,8 +44,8 @@ export interface OriginStamps {
   readonly pipeline: string;
   /** Wall time, ms. */
   readonly now: number;
-  /** By row; null: none is named. */
-  readonly schemaIds: readonly (string | null)[];
+  /** Of the rows in their order, run by run; null: none is named. */
+  readonly schemas: readonly { readonly id: string | null; readonly rows: number }[];
 }
 
 /** `rows`: indexes of records of the batch, ascending or not. */
@@ -60,18 +60,28 @@ export function rawOrigins(
     b.reserve(rows.length);
     FILL[c.name]?.(b, batch, rows, stamps);
     while (b.rows < rows.length) b.pushNull();
-    return b.finish();
+    const value = CONSTANT[c.name]?.(batch, stamps) ?? null;
+    return value === null || value === "" ? b.finish() : { ...b.finish(), constant: UTF8.encode(value) };
   });
 }
 
 type Fill = (b: ColumnBuilder, batch: RawBatch, rows: Int32Array, stamps: OriginStamps) => void;
 
-const text = (of: (batch: RawBatch, stamps: OriginStamps) => string | null): Fill => {
+type Text = (batch: RawBatch, stamps: OriginStamps) => string | null;
+
+/** What all rows of a batch have. Null or empty: nothing, or not the same. */
+const CONSTANT: Readonly<Record<string, Text>> = {
+  source_transport: (batch) => batch.stream.transport,
+  source_cluster: (batch) => batch.stream.cluster,
+  source_topic: (batch) => batch.stream.topic,
+  pipeline: (_, stamps) => stamps.pipeline,
+  schema_id: (_, { schemas }) => (schemas.length === 1 ? schemas[0]!.id : null),
+};
+
+const text = (of: Text | undefined): Fill => {
   return (b, batch, rows, stamps) => {
-    const value = of(batch, stamps);
-    if (value === null || value === "") return;
-    const bytes = UTF8.encode(value);
-    for (let i = 0; i < rows.length; i++) (b as BytesBuilder).push(bytes);
+    const value = of?.(batch, stamps) ?? "";
+    if (value !== "") (b as BytesBuilder).pushTimes(UTF8.encode(value), rows.length);
   };
 };
 
@@ -139,11 +149,12 @@ const known = (of: (batch: RawBatch, run: number) => number): Fill =>
   });
 
 const FILL: Readonly<Record<string, Fill>> = {
-  source_transport: text((batch) => batch.stream.transport),
-  source_cluster: text((batch) => batch.stream.cluster),
-  source_topic: text((batch) => batch.stream.topic),
+  source_transport: text(CONSTANT["source_transport"]),
+  source_cluster: text(CONSTANT["source_cluster"]),
+  source_topic: text(CONSTANT["source_topic"]),
   source_partition: (b, batch, rows) => {
-    for (let i = 0; i < rows.length; i++) int32(b, batch.stream.partition);
+    (b as FixedBuilder).i32.fill(batch.stream.partition, 0, rows.length);
+    b.rows = rows.length;
   },
   source_offset: pairs((batch) => batch.offsets),
   source_leader_epoch: known((batch, r) => batch.runs.leaderEpoch[r]!),
@@ -197,18 +208,11 @@ const FILL: Readonly<Record<string, Fill>> = {
   },
   ingest_ts: millis((batch) => batch.ingestTs),
   emit_ts: millis((_, stamps) => stamps.now),
-  pipeline: text((_, stamps) => stamps.pipeline),
-  schema_id: (b, _batch, rows, { schemaIds }) => {
-    let last: string | null = null;
-    let encoded = new Uint8Array(0);
-    for (let i = 0; i < rows.length; i++) {
-      const id = schemaIds[i] ?? null;
-      if (id === null) b.pushNull();
-      else {
-        if (id !== last) encoded = UTF8.encode(id);
-        last = id;
-        (b as BytesBuilder).push(encoded);
-      }
+  pipeline: text(CONSTANT["pipeline"]),
+  schema_id: (b, _batch, _rows, { schemas }) => {
+    for (const { id, rows } of schemas) {
+      if (id !== null) (b as BytesBuilder).pushTimes(UTF8.encode(id), rows);
+      else for (let i = 0; i < rows; i++) b.pushNull();
     }
   },
 };

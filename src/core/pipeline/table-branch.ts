@@ -25,6 +25,8 @@ export class TableBranchWriter implements BranchWriter<DerivedBatch> {
   readonly #o: TableBranchOptions;
   readonly #sink: TableSink;
   readonly #columns: readonly ColumnBuilder[];
+  /** Of each column what all its rows hold so far; null: they differ, or nobody knows. */
+  readonly #constants: (Uint8Array | null)[];
   #rows = 0;
   /** Offsets and validity of a row, which the columns' bytes leave out. */
   readonly #rowBytes: number;
@@ -33,6 +35,7 @@ export class TableBranchWriter implements BranchWriter<DerivedBatch> {
     this.#o = options;
     this.#sink = sink;
     this.#columns = options.fields.map((f) => builderOf(f.type));
+    this.#constants = options.fields.map(() => null);
     this.#rowBytes = options.fields.reduce((n, f) => n + overhead(f.type), 0);
   }
 
@@ -78,14 +81,23 @@ export class TableBranchWriter implements BranchWriter<DerivedBatch> {
   }
 
   #gather(rows: TableBatch): void {
-    for (const [i, c] of this.#columns.entries()) appendRows(c, rows.columns[i]!, 0, rows.rows);
+    for (const [i, c] of this.#columns.entries()) {
+      const column = rows.columns[i]!;
+      appendRows(c, column, 0, rows.rows);
+      const value = column.constant ?? null;
+      const before = this.#rows === 0 ? value : this.#constants[i]!;
+      this.#constants[i] = value !== null && before !== null && sameBytes(value, before) ? value : null;
+    }
     this.#rows += rows.rows;
     if (this.#gathered >= this.#o.groupBytes) this.#end();
   }
 
   #end(): void {
     if (this.#rows === 0) return;
-    const columns = this.#columns.map((c) => c.finish());
+    const columns = this.#columns.map((c, i) => {
+      const constant = this.#constants[i]!;
+      return constant === null ? c.finish() : { ...c.finish(), constant };
+    });
     this.#put({ fields: this.#o.fields, columns, rows: this.#rows });
     this.#clear();
   }
@@ -98,6 +110,10 @@ export class TableBranchWriter implements BranchWriter<DerivedBatch> {
     for (const c of this.#columns) c.reset();
     this.#rows = 0;
   }
+}
+
+function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((byte, i) => byte === b[i]);
 }
 
 function overhead(type: ColumnType): number {

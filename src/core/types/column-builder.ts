@@ -225,6 +225,19 @@ export class BytesBuilder extends ColumnBuilder {
     this.offsets[++this.rows] = at + bytes.length;
   }
 
+  /** The same value in `times` rows; room for them must be reserved. */
+  pushTimes(bytes: Uint8Array, times: number): void {
+    const n = bytes.length;
+    const begin = this.bytes;
+    this.reserveBytes(n * times);
+    if (times > 0) this.data.set(bytes, begin);
+    // What is there is copied behind itself, twice as much each time.
+    for (let have = n; have > 0 && have < n * times; have *= 2)
+      this.data.copyWithin(begin + have, begin, begin + Math.min(have, n * times - have));
+    for (let i = 1; i <= times; i++) this.offsets[this.rows + i] = begin + i * n;
+    this.rows += times;
+  }
+
   override pushNull(): void {
     this.offsets[this.rows + 1] = this.offsets[this.rows]!;
     super.pushNull();

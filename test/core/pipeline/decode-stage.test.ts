@@ -375,6 +375,54 @@ test("all metadata columns say where a row came from", async () => {
     expect(given[0]?.rows[0]).toContain(part);
 });
 
+test("a group says of its columns what all of its batches have, and no more", async () => {
+  const s = stage("locator");
+  const groups: TableBatch[] = [];
+  const sink = {
+    ...{ open: () => {}, reject: () => {}, held: 0, size: 0 },
+    write: (rows: TableBatch) => void groups.push({ ...rows }),
+    seal: async () => ({ targets: [], covered: true, rows: 0, bytes: 0 }),
+    ...{ flush: () => Promise.resolve(), abort: () => Promise.resolve() },
+  } satisfies TableSink;
+  const constants = () =>
+    groups
+      .at(-1)!
+      .columns.map((c) => (c.constant === undefined ? null : new TextDecoder().decode(c.constant)));
+  for (const first of [0, 1]) {
+    s.take(0, "k", batch(first, [order(1, 1, "a")]));
+    await settle();
+  }
+  const { fields } = given[0]!.batch.table!;
+  const w = new TableBranchWriter(
+    { fields, groupBytes: 1_000, rowsOf: (b) => b.table, line: () => bytes("") },
+    sink,
+  );
+  for (const g of given) w.write(g.batch);
+  w.complete();
+  expect(constants()).toEqual([null, null, "orders", null, null, "1"]);
+  // Now of two schemas, in two batches and in one.
+  for (const values of [
+    [order(1, 1, "a")],
+    [order(2, 2, "b", 14)],
+    [order(1, 1, "a"), order(2, 2, "b", 14)],
+  ]) {
+    s.take(0, "k", batch(2, values));
+    await settle();
+  }
+  const wide = given.at(-1)!.batch.table!;
+  const of = (n: number) => given[n]!.batch;
+  const v = new TableBranchWriter(
+    { fields: wide.fields, groupBytes: 1_000, rowsOf: (b) => b.table, line: () => bytes("") },
+    sink,
+  );
+  v.write(of(3));
+  v.write(of(4));
+  v.complete();
+  expect(constants()).toEqual([null, null, null, "orders", null, null, null]);
+  const ids = texts(groups.at(-1)!).map((t) => t.split(" ").at(-1));
+  expect(ids).toEqual([2, 1, 2].map((id) => `_twg_schema_id="${id}"`));
+});
+
 test("small batches are gathered to groups of rows", async () => {
   const s = stage();
   s.take(0, "k", batch(0, [order(1, 1, "a")]));

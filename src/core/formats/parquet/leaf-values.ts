@@ -154,7 +154,6 @@ function strings(values: DenseBytes): PageValues {
     return indexed(
       Array.from(firsts, (row) => data.subarray(offsets[row], offsets[row + 1])),
       indices,
-      offsets,
     );
   }
   const lengths = new Int32Array(count);
@@ -174,10 +173,10 @@ function strings(values: DenseBytes): PageValues {
 }
 
 function constant(value: Uint8Array): PageValues {
-  return indexed([value], new Int32Array(0), null);
+  return indexed([value], new Int32Array(0));
 }
 
-function indexed(values: readonly Uint8Array[], indices: Int32Array, offsets: Int32Array | null): PageValues {
+function indexed(values: readonly Uint8Array[], indices: Int32Array): PageValues {
   const raw = new Uint8Array(values.reduce((n, v) => n + 4 + v.length, 0));
   const ends = new Int32Array(values.length + 1);
   const view = new DataView(raw.buffer);
@@ -194,7 +193,7 @@ function indexed(values: readonly Uint8Array[], indices: Int32Array, offsets: In
   }
   return {
     encoding: ENCODING.rleDictionary,
-    offsets,
+    offsets: null,
     bound: (from, to) => indicesBound(to - from, values.length),
     put: (from, to, out, put) => putIndices(indices, from, to, values.length, out, put),
     dictionary: { raw, values: values.length },

@@ -154,25 +154,35 @@ function addLevels(w: LevelWriter, levels: Uint8Array, most: number, from: numbe
   }
 }
 
+interface PageEnd {
+  readonly end: number;
+  readonly there: number;
+}
+
 /** The first entry behind a page that begins at entry `at` with value `first`, and its values: a row is never split. */
-function pageEnd(
-  e: Entries,
-  offsets: Int32Array | null,
-  at: number,
-  first: number,
-): { readonly end: number; readonly there: number } {
+function pageEnd(e: Entries, offsets: Int32Array | null, at: number, first: number): PageEnd {
   const { definition, repetition, count } = e;
-  if (definition === null && repetition === null && offsets === null) {
-    const end = Math.min(count, at + PAGE_VALUES);
-    return { end, there: end - at };
-  }
-  const begin = offsets === null ? 0 : offsets[first]!;
+  const most = Math.min(count, at + PAGE_VALUES);
+  // What is not there has no bytes, so this is at least what the values of the entries up to `most` have.
+  const values = offsets === null ? 0 : Math.min(first + most - at, e.there);
+  if (offsets !== null && offsets[values]! - offsets[first]! > PAGE_BYTES)
+    return pageByBytes(e, offsets, at, first);
+  let end = most;
+  while (end < count && repetition !== null && repetition[end] !== 0) end++;
+  if (definition === null) return { end, there: end - at };
+  let there = 0;
+  for (let i = at; i < end; i++) if (definition[i] === THERE) there++;
+  return { end, there };
+}
+
+function pageByBytes(e: Entries, offsets: Int32Array, at: number, first: number): PageEnd {
+  const { definition, repetition, count } = e;
+  const most = offsets[first]! + PAGE_BYTES;
   let value = first;
   let i = at;
   while (i < count) {
-    const begins = repetition === null || repetition[i] === 0;
-    const full = i - at >= PAGE_VALUES || (offsets !== null && offsets[value]! - begin >= PAGE_BYTES);
-    if (begins && full && i > at) break;
+    const full = i - at >= PAGE_VALUES || offsets[value]! >= most;
+    if (full && i > at && (repetition === null || repetition[i] === 0)) break;
     if (definition === null || definition[i] === THERE) value++;
     i++;
   }

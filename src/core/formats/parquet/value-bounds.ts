@@ -87,15 +87,33 @@ export function bytesBounds({ offsets, data, count }: DenseBytes): ValueBounds |
   if (count === 0) return null;
   let least = 0;
   let greatest = 0;
+  let leastHead = headOf(data, offsets[0]!, offsets[1]!);
+  let greatestHead = leastHead;
   for (let i = 1; i < count; i++) {
     const from = offsets[i]!;
     const to = offsets[i + 1]!;
-    if (before(data, from, to, offsets[least]!, offsets[least + 1]!)) least = i;
-    else if (before(data, offsets[greatest]!, offsets[greatest + 1]!, from, to)) greatest = i;
+    const head = headOf(data, from, to);
+    if (head > leastHead && head < greatestHead) continue;
+    if (before(data, from, to, offsets[least]!, offsets[least + 1]!)) {
+      least = i;
+      leastHead = head;
+    } else if (before(data, offsets[greatest]!, offsets[greatest + 1]!, from, to)) {
+      greatest = i;
+      greatestHead = head;
+    }
   }
   const at = (i: number) => data.slice(offsets[i], offsets[i + 1]);
   const bounds = { least: at(least), greatest: at(greatest) };
   return Math.max(bounds.least.length, bounds.greatest.length) > MOST_BYTES ? null : bounds;
+}
+
+/** The first four bytes, zeros where there are fewer: values whose heads differ are in the heads' order. */
+function headOf(data: Uint8Array, from: number, to: number): number {
+  if (to - from >= 4)
+    return ((data[from]! << 24) | (data[from + 1]! << 16) | (data[from + 2]! << 8) | data[from + 3]!) >>> 0;
+  let head = 0;
+  for (let i = 0; i < 4; i++) head = head * 256 + (from + i < to ? data[from + i]! : 0);
+  return head;
 }
 
 /** In the order of unsigned bytes. */
