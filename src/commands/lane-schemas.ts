@@ -8,7 +8,8 @@ export type AskSchema =
       readonly t: "ask_schema";
       readonly n: number;
       readonly topic: string;
-      readonly ref: SchemaRef /** The table's schema as its records tell it, where no other is known; null: what is known is asked for. */;
+      readonly ref: SchemaRef;
+      /** The table's schema as its records tell it, where no other is known; null: what is known is asked for. */
       readonly inferred: string | null;
     }
   | ({ readonly t: "register_schema"; readonly n: number } & NewSchema);
