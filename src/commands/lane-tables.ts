@@ -2,8 +2,8 @@
 import { type Grown, growTables, type LiveTable } from "../core/coverage/live-table.ts";
 import { asFailure, Failure, type FailureWire, toWire } from "../core/failure/failure.ts";
 import { type RawMetadata, rawOriginFields } from "../core/pipeline/raw-origins.ts";
-import { isReserved } from "../core/records/reserved.ts";
 import type { Clock } from "../core/time/clock.ts";
+import { isReserved } from "../core/types/reserved.ts";
 import type { ColumnField } from "../core/types/table-batch.ts";
 import { type Answered, answered, LaneAsks } from "./lane-asks.ts";
 

@@ -3,7 +3,8 @@ import { isUtf8 } from "node:buffer";
 import { compileAvro } from "../core/codecs/avro/compile.ts";
 import { compileJson } from "../core/codecs/json/compile.ts";
 import { compileProtobuf } from "../core/codecs/protobuf/compile.ts";
-import { DecodeError, type RecordDecoder } from "../core/codecs/record-codec.ts";
+import type { RecordDecoder } from "../core/codecs/record-codec.ts";
+import { refuseReserved } from "../core/codecs/table-document.ts";
 import { compileXml } from "../core/codecs/xml/compile.ts";
 import type { DecodeSection, PayloadPlan } from "../core/config/decode-options.ts";
 import type { SchemaText } from "../core/schema/resolver.ts";
@@ -51,9 +52,8 @@ export function payloadDecoder(
     case "protobuf": {
       const named = message ?? plan.message;
       const decoder = compileProtobuf(schema, named === null ? {} : { message: named });
-      const taken = decoder.fields.find((f) => f.name.startsWith(prefix));
-      if (taken === undefined) return decoder;
-      throw new DecodeError("decode.reserved", taken.name, `names that begin with ${prefix} are reserved`);
+      refuseReserved(decoder.fields, prefix);
+      return decoder;
     }
   }
 }

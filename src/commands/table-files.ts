@@ -7,7 +7,7 @@ import type { S3Objects } from "../adapters/object-store/s3-objects.ts";
 import type { FileColumns } from "../core/coverage/live-table.ts";
 import { planColumns } from "../core/formats/parquet/column-plan.ts";
 import type { FileBytes } from "../core/ports/file-bytes.ts";
-import { isReserved } from "../core/records/reserved.ts";
+import { isReserved } from "../core/types/reserved.ts";
 
 /** Opened when its turn comes. */
 export interface TableFile {

@@ -1,5 +1,7 @@
 /** What of `[decode]`, the sinks of its rows and those of its rejects is fine alone and wrong together. */
 import type { KafkaSinkOptions } from "../adapters/kafka/sink/spec.ts";
+import type { KafkaSourceOptions } from "../adapters/kafka/spec.ts";
+import { TopicPattern } from "../adapters/kafka/topic-pattern.ts";
 import type { CheckedConfig } from "../core/config/check.ts";
 import { type DecodeSection, payloadPlan } from "../core/config/decode-options.ts";
 import { type ConfigPath, type Problem, pathText, quoted } from "../core/config/problem.ts";
@@ -20,6 +22,7 @@ export function unfitToDecode(config: CheckedConfig): Problem[] {
     ]),
     ...[...config.sinks.entries()].flatMap(([at, sink]) => unfitEncode(config, sink, at, say)),
     ...(config.decode === null ? [] : unfitDecode(config, config.decode, say)),
+    ...(config.decode === null ? [] : unfitTopics(config, config.decode, say)),
   ];
 }
 
@@ -95,6 +98,28 @@ function unfitEncode({ decode }: CheckedConfig, sink: Sink, at: number, say: Say
     );
   }
   return problems;
+}
+
+/** What is said of a topic that nobody reads is a slip: the topic that was meant would be decoded by the section. */
+function unfitTopics({ source }: CheckedConfig, { topic = [] }: DecodeSection, say: Say): Problem[] {
+  const { topics, topics_pattern: pattern } = source as unknown as Pick<
+    KafkaSourceOptions,
+    "topics" | "topics_pattern"
+  >;
+  const matcher = pattern === undefined ? null : new TopicPattern(pattern);
+  return [...topic.entries()]
+    .filter(([, { name }]) => (matcher === null ? topics?.includes(name) === false : !matcher.matches(name)))
+    .map(([at, { name }]) =>
+      say(
+        "config.conflict",
+        ["decode", "topic", at, "name"],
+        quoted(name),
+        matcher === null
+          ? `one of ${topics!.map(quoted).join(", ")}`
+          : `a name that ${quoted(pattern!)} matches`,
+        "the source does not read it",
+      ),
+    );
 }
 
 function unfitDecode({ sinks }: CheckedConfig, decode: DecodeSection, say: Say): Problem[] {

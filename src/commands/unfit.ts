@@ -1,5 +1,6 @@
 /** Options of a source and a sink that are fine alone and wrong together. */
 
+import { resolve } from "node:path";
 import { parseTableName } from "../adapters/postgres/table/names.ts";
 import type { CheckedConfig } from "../core/config/check.ts";
 import type { ConfigPath, Problem } from "../core/config/problem.ts";
@@ -70,7 +71,9 @@ function placeOf(sink: BatchConfig["sinks"][number]): readonly [key: string, see
   }
 }
 
+/** The same for each way to write a place. A relative path begins at the working directory. */
 function plainPath(path: string): string {
+  if (!path.includes("://")) return resolve(path);
   return path.replace(/(?<!:)\/+/g, "/").replace(/\/$/, "");
 }
 

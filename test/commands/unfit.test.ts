@@ -43,6 +43,24 @@ test.each([
     "",
     ["config.conflict sink[1].path"],
   ],
+  [
+    "two that write the same folder, each in its own words",
+    RAW + files("b", "", "/lake/x/../raw/.") + files("c", "", "here") + files("d", "", "./here/"),
+    "",
+    ["config.conflict sink[1].path", "config.conflict sink[3].path"],
+  ],
+  [
+    "two that write the same place in a bucket",
+    RAW + files("b", "", "s3://bucket/lake") + files("c", "", "s3://bucket/lake/"),
+    "",
+    ["config.conflict sink[2].path"],
+  ],
+  [
+    "a topic of [decode] that is not read",
+    RAW + DECODED + REJECTED,
+    `${DECODE}[[decode.topic]]\nname = "t"\non_error = "fail"\n[[decode.topic]]\nname = "T"\non_error = "fail"\n`,
+    ["config.conflict decode.topic[1].name"],
+  ],
   ["two that write the same table", RAW + table("a") + table("b"), "", ["config.conflict sink[2].table"]],
   ["decoded without [decode]", RAW + DECODED, "", ["config.conflict sink[1].receives"]],
   ["rejects without a place", RAW + DECODED, DECODE, ["config.missing decode.on_error"]],
@@ -129,6 +147,14 @@ test.each([
   ],
 ])("%s", (_, sinks, more, want) => {
   expect(problems(sinks, more)).toEqual([...want]);
+});
+
+test("a topic of [decode] that no pattern reads", () => {
+  const source = 'type = "kafka"\nbootstrap = ["k:1"]\ntopics_pattern = "orders[.].*"\ngroup = "g"';
+  const own = (name: string) => `[[decode.topic]]\nname = "${name}"\non_error = "fail"\n`;
+  expect(problems(RAW + DECODED + REJECTED, DECODE + own("orders.eu") + own("order.eu"), source)).toEqual([
+    "config.conflict decode.topic[1].name",
+  ]);
 });
 
 test("rows of files land in one sink", () => {

@@ -1,5 +1,6 @@
 /** A table's schema as a document of its own: what formats without schemas are read by. */
 import { Failure } from "../failure/failure.ts";
+import { isReserved } from "../types/reserved.ts";
 import { parseSchemaDocument } from "../types/schema-file.ts";
 import type { ColumnField } from "../types/table-batch.ts";
 import type { TableField } from "../types/table-schema.ts";
@@ -42,8 +43,8 @@ function namespacesOf(document: object): ReadonlyMap<string, string> {
 }
 
 /** `reserved`: what names of metadata columns begin with; null: nothing is reserved. */
-export function refuseReserved(fields: readonly ColumnField[], reserved: string | null): void {
-  const taken = reserved === null ? undefined : fields.find((f) => f.name.toLowerCase().startsWith(reserved));
+export function refuseReserved(fields: readonly Pick<ColumnField, "name">[], reserved: string | null): void {
+  const taken = reserved === null ? undefined : fields.find((f) => isReserved(f.name, reserved));
   if (taken !== undefined)
     throw new DecodeError("decode.reserved", taken.name, `names that begin with ${reserved} are reserved`);
 }

@@ -1,5 +1,6 @@
 /** A table's schema as a JSON document, so that what was inferred once can be pinned: { columns: [{ name, type, ... }] }. */
 import { Failure } from "../failure/failure.ts";
+import { isReserved } from "./reserved.ts";
 import type { TableField, TableSchema } from "./table-schema.ts";
 import { parseType, typeText } from "./type-text.ts";
 
@@ -57,7 +58,7 @@ export function checkSchema({ fields }: TableSchema, prefix: string, at: string)
         `the columns ${JSON.stringify(before)} and ${JSON.stringify(name)} differ in nothing but case`,
         at,
       );
-    if (key.startsWith(prefix))
+    if (isReserved(name, prefix))
       throw bad(`the column ${JSON.stringify(name)} begins with ${prefix}, which is ours`, at);
     seen.set(key, name);
   }

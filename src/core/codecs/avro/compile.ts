@@ -9,6 +9,7 @@ import type { ColumnField } from "../../types/table-batch.ts";
 import type { Value } from "../../types/value.ts";
 import { valueJson } from "../../types/value-json.ts";
 import { DecodeError, type DecodeFault, type Payloads, type RecordDecoder } from "../record-codec.ts";
+import { refuseReserved } from "../table-document.ts";
 import { type Generated, generate } from "./generate.ts";
 import { buildersOf, type Layout, layoutOf } from "./layout.ts";
 import { parseSchema } from "./parse-schema.ts";
@@ -42,20 +43,13 @@ export function compileAvro({ writer, reader }: AvroSchemas, options: AvroOption
     const from = parseSchema(writer);
     const to = reader === undefined ? from : parseSchema(reader);
     const layout = layoutOf(to);
-    refuseReserved(layout, options.reserved ?? "");
+    refuseReserved(layout.fields, options.reserved ?? null);
     return new Decoder(resolve(from, to), leastBytes(from), layout, options);
   } catch (e) {
     // Types that name each other in a long row.
     if (e instanceof RangeError) throw new DecodeError("decode.schema", "", "the schema nests too deeply");
     throw e;
   }
-}
-
-function refuseReserved({ fields }: Layout, prefix: string): void {
-  if (prefix === "") return;
-  const field = fields.find((f) => f.name.startsWith(prefix));
-  if (field !== undefined)
-    throw new DecodeError("decode.reserved", field.name, `names that begin with ${prefix} are reserved`);
 }
 
 /** The columns of a call, how many rows they have, and where the first value begins if it is not said of each. */

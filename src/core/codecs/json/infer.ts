@@ -2,6 +2,7 @@
  * The type of JSON values: as narrow as holds every one of them, and json itself where they are of several kinds. Of files,
  * which are whole, it may be narrow; of records that go on coming it is as wide as those that nobody has seen may need.
  */
+import { isReserved } from "../../types/reserved.ts";
 import type { ColumnField, ColumnType } from "../../types/table-batch.ts";
 import type { TableField } from "../../types/table-schema.ts";
 import { inferType, temporalType } from "../infer.ts";
@@ -65,7 +66,7 @@ export function inferRecords(payloads: Iterable<Uint8Array>, reserved: string): 
     }
   }
   return fieldsOf(rows, 0, OF_RECORDS).filter(
-    ({ name }) => isColumnName(name) && !name.toLowerCase().startsWith(reserved),
+    ({ name }) => isColumnName(name) && !isReserved(name, reserved),
   );
 }
 

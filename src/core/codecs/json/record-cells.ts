@@ -4,6 +4,7 @@
  * whichever value were taken, the other would be lost.
  */
 
+import { isReserved } from "../../types/reserved.ts";
 import { latin1 } from "../../types/text-cells.ts";
 import { typeText } from "../../types/type-text.ts";
 import { CELL, type CellMemory, type CellNode, FORM } from "../cell-memory.ts";
@@ -198,7 +199,7 @@ export class RecordCells implements RecordReader {
   #unknown(key: string): boolean {
     const c = this.#cursor;
     const { unknown, reserved } = this.#rules;
-    if (reserved !== null && key.toLowerCase().startsWith(reserved))
+    if (reserved !== null && isReserved(key, reserved))
       return this.#fail(
         "decode.reserved",
         `the key ${JSON.stringify(shown(key))} begins with ${reserved}, which is ours`,

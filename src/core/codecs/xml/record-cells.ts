@@ -5,6 +5,7 @@
  * list takes every element of its name, one or many. What the schema does not have, what comes twice where there is room for
  * one, and text where none is wanted refuse the record: it would be lost.
  */
+import { isReserved } from "../../types/reserved.ts";
 import { typeText } from "../../types/type-text.ts";
 import { CELL, type CellMemory, type CellNode, FORM } from "../cell-memory.ts";
 import type { DecodeCode } from "../record-codec.ts";
@@ -193,7 +194,7 @@ export class XmlCells implements RecordReader {
 
   #unknown(name: string): void {
     const { unknown, reserved } = this.#rules;
-    if (reserved !== null && name.toLowerCase().startsWith(reserved))
+    if (reserved !== null && isReserved(name, reserved))
       this.#refuse(
         "decode.reserved",
         `the element ${JSON.stringify(name)} begins with ${reserved}, which is ours`,
