@@ -1,6 +1,6 @@
 /** What the Kafka client needs of the machine: network, time, chance, cryptography; for records, the codecs too. */
 import { libduckdbPath } from "../adapters/duckdb/embedded.ts";
-import { loadNative } from "../adapters/duckdb/native.ts";
+import { nativeOnDemand } from "../adapters/duckdb/native.ts";
 import type { ClientParts } from "../adapters/kafka/client.ts";
 import type { ConsumerParts } from "../adapters/kafka/consumer.ts";
 import { createNet } from "../adapters/net/net.ts";
@@ -19,5 +19,5 @@ export function kafkaParts(): ClientParts {
 
 /** With native compression where that works on this machine: for `KafkaProducer` and `KafkaConsumer`. */
 export function kafkaRecordParts(): ConsumerParts {
-  return { ...kafkaParts(), codecs: loadNative(libduckdbPath()) };
+  return { ...kafkaParts(), codecs: nativeOnDemand(libduckdbPath()) };
 }

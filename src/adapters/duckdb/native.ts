@@ -257,3 +257,26 @@ export function loadNative(libPath: string | null): NativeCodecs {
     report: { fallback: { crc32c: crc.why, lz4: lz4.why, snappy: snappy.why, zstd: zstd.why } },
   };
 }
+
+/**
+ * The same for who may never meet a compressed byte: the library is loaded and tried when one of its codecs is first
+ * wanted, which takes some 40 ms; the checksum is there at once.
+ */
+export function nativeOnDemand(libPath: string | null): Codecs {
+  const crc = attempt(loadCrc, checkCrc).loaded ?? fallbackCodecs;
+  let loaded: Codecs | null = null;
+  const native = (): Codecs => {
+    loaded ??= loadNative(libPath);
+    return loaded;
+  };
+  return {
+    ...fallbackCodecs,
+    crc32c: crc.crc32c,
+    lz4Block: (...block) => native().lz4Block(...block),
+    lz4Compress: (...block) => native().lz4Compress(...block),
+    snappyBlock: (...block) => native().snappyBlock(...block),
+    snappyCompress: (...block) => native().snappyCompress(...block),
+    zstd: (...frames) => native().zstd(...frames),
+    zstdCompress: (...frame) => native().zstdCompress(...frame),
+  };
+}

@@ -3,8 +3,9 @@
  * the library, without it, with a file that is none; and feed each self-check a codec with one fault.
  */
 import { describe, expect, test } from "bun:test";
+import { join } from "node:path";
 import { libduckdbPath } from "../../../src/adapters/duckdb/embedded.ts";
-import { loadNative } from "../../../src/adapters/duckdb/native.ts";
+import { loadNative, nativeOnDemand } from "../../../src/adapters/duckdb/native.ts";
 import {
   checkCrc,
   checkLz4,
@@ -36,6 +37,38 @@ test.each([
   }
   expect(codecs.report.fallback.crc32c).toBeNull();
   expect(codecs.zstd).toBe(fallbackCodecs.zstd);
+});
+
+test.each([
+  ["the library", libduckdbPath()],
+  ["no library", null],
+])("on demand, with %s: every codec proves itself", (_, path) => {
+  const codecs = nativeOnDemand(path);
+  expect(checkCrc(codecs)).toBeNull();
+  expect(checkLz4(codecs)).toBeNull();
+  expect(checkSnappy(codecs)).toBeNull();
+  expect(checkZstd(codecs)).toBeNull();
+});
+
+// Method: a process of its own, since here the library is loaded already; what is loaded stands in its memory map.
+test("on demand the library is loaded by the first codec, not by a checksum", () => {
+  const program = `
+    import { readFileSync } from "node:fs";
+    import { libduckdbPath } from "./src/adapters/duckdb/embedded.ts";
+    import { nativeOnDemand } from "./src/adapters/duckdb/native.ts";
+    const isLoaded = () => readFileSync("/proc/self/maps", "latin1").includes("libduckdb");
+    const codecs = nativeOnDemand(libduckdbPath());
+    const seen = [isLoaded()];
+    codecs.crc32c(new Uint8Array(5000), 0, 5000);
+    codecs.crc32(new Uint8Array(5000), 0, 5000);
+    seen.push(isLoaded());
+    codecs.lz4Compress(new Uint8Array(100), new Uint8Array(200));
+    seen.push(isLoaded());
+    console.log(JSON.stringify(seen));
+  `;
+  const child = Bun.spawnSync([process.execPath, "-e", program], { cwd: join(import.meta.dir, "../../..") });
+  expect(child.stderr.toString()).toBe("");
+  expect(JSON.parse(child.stdout.toString())).toEqual([false, false, true]);
 });
 
 test("checksums are the same on both sides of the size where the native one takes over", () => {
