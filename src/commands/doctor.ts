@@ -116,10 +116,12 @@ async function schemasOf({ decode, source, sink }: PipelineConfig): Promise<Chec
 function registryOf({ decode, source }: ResolvedConfig): Checkup[] {
   if (decode?.registry === undefined) return [];
   const subjects = (source.topics ?? []).flatMap((topic) => {
-    const plan = payloadPlan(decode as DecodeSection, topic, "value");
-    if (plan === null || plan.schemaFile !== null) return [];
-    if (plan.readerSchema !== null && plan.framing !== "none") return [];
-    return [subjectOfPlan(decode.subject_strategy, plan, topic, "value")];
+    return (["value", "key"] as const).flatMap((part) => {
+      const plan = payloadPlan(decode as DecodeSection, topic, part);
+      if (plan === null || plan.format === "text" || plan.schemaFile !== null) return [];
+      if (plan.readerSchema !== null && plan.framing !== "none") return [];
+      return [subjectOfPlan(decode.subject_strategy, plan, topic, part)];
+    });
   });
   const settings = registrySettings(decode.registry, "decode.registry");
   return [registryCheckup(settings, [...new Set(subjects)], { clock: systemClock, chance: systemChance })];

@@ -6,7 +6,7 @@ import type { ColumnType } from "../core/types/table-batch.ts";
 import { sourceOf, type TableField } from "../core/types/table-schema.ts";
 import { typeText } from "../core/types/type-text.ts";
 import { offlineSchemas, schemaFault } from "./offline-schemas.ts";
-import { decoderOptions, payloadDecoder } from "./payload-decoder.ts";
+import { partDecoder } from "./payload-decoder.ts";
 import { styled } from "./style.ts";
 import { renderTable } from "./table.ts";
 
@@ -19,8 +19,10 @@ export interface ExplainedColumn {
   readonly from: string;
 }
 
+/** Of the values of a topic, or of its keys, whose columns come before those. */
 export interface ExplainedTable {
   readonly topic: string;
+  readonly part: "key" | "value";
   /** Where its schema comes from. */
   readonly schema: string;
   /** Null: not known before a server was asked, or not at all; `note` says why. */
@@ -28,7 +30,10 @@ export interface ExplainedTable {
   readonly note: string;
 }
 
-/** One for each of the topics. Touches no network. `learned`: by topic, of those without a schema; null: not to be known here. */
+/**
+ * One for each of the topics, or two where keys are decoded, too. Touches no network. `learned`: by topic, of those without a
+ * schema; null: not to be known here.
+ */
 export async function explainDecode(
   decode: DecodeSection,
   topics: readonly string[],
@@ -37,27 +42,28 @@ export async function explainDecode(
 ): Promise<ExplainedTable[]> {
   const { registry } = decode;
   const sources = offlineSchemas(decode);
-  const one = async (topic: string): Promise<ExplainedTable> => {
-    const plan = payloadPlan(decode, topic, "value")!;
-    const schema = originOf(decode, plan, topic);
-    if (registry !== undefined && plan.schemaFile === null && plan.readerSchema === null)
-      return {
-        topic,
-        schema,
-        columns: null,
-        note: "the registry is asked when the pipeline runs, and by `twg doctor`",
-      };
+  const one = async (topic: string, part: "key" | "value"): Promise<ExplainedTable[]> => {
+    const plan = payloadPlan(decode, topic, part);
+    if (plan === null) return [];
+    const about = { topic, part, schema: originOf(decode, plan, topic, part) };
+    const inFile = plan.format === "text" || plan.schemaFile !== null || plan.readerSchema !== null;
+    if (registry !== undefined && !inFile) {
+      const note = "the registry is asked when the pipeline runs, and by `twg doctor`";
+      return [{ ...about, columns: null, note }];
+    }
     try {
-      const text = (await sources.table(topic, "value")) ?? learnedText(learned?.get(topic));
-      if (text === null)
-        return { topic, schema, columns: null, note: learned === null ? ELSEWHERE : NOT_YET };
-      const { fields } = payloadDecoder(text, plan, null, decoderOptions(decode, prefix));
-      return { topic, schema, columns: fields.flatMap((f) => explained(f, "", "")), note: "" };
+      const text =
+        (await sources.table(topic, part)) ?? (part === "key" ? null : learnedText(learned?.get(topic)));
+      if (text === null) return [{ ...about, columns: null, note: learned === null ? ELSEWHERE : NOT_YET }];
+      const { fields } = partDecoder(decode, text, part, plan, null, prefix);
+      const within = part === "key" ? "key " : "";
+      return [{ ...about, columns: fields.flatMap((f) => explained(f, "", within)), note: "" }];
     } catch (e) {
-      return { topic, schema, columns: null, note: schemaFault(e) };
+      return [{ ...about, columns: null, note: schemaFault(e) }];
     }
   };
-  return await Promise.all(topics.map(one));
+  const both = topics.flatMap((topic) => [one(topic, "key"), one(topic, "value")]);
+  return (await Promise.all(both)).flat();
 }
 
 const NOT_YET = "columns come with the records, and stay";
@@ -68,13 +74,14 @@ function learnedText(text: string | undefined): SchemaText | null {
   return { format: "json", text, references: [], id: "", subject: null, version: null };
 }
 
-function originOf(decode: DecodeSection, plan: PayloadPlan, topic: string): string {
+function originOf(decode: DecodeSection, plan: PayloadPlan, topic: string, part: "key" | "value"): string {
+  if (plan.format === "text") return "text";
   const of = plan.message === null ? "" : `, ${plan.message}`;
   if (plan.readerSchema !== null) return `${plan.format} resolved to ${plan.readerSchema}`;
   if (plan.schemaFile !== null) return `${plan.format} by ${plan.schemaFile}${of}`;
   if (decode.registry === undefined && decode.schema_dir === undefined)
     return `${plan.format} without a schema, columns learned from its records`;
-  const subject = subjectOfPlan(decode.subject_strategy, plan, topic, "value");
+  const subject = subjectOfPlan(decode.subject_strategy, plan, topic, part);
   const place = decode.registry === undefined ? decode.schema_dir : "the registry";
   return `${plan.format} by ${subject} in ${place}${of}`;
 }
@@ -100,8 +107,8 @@ function outerText(type: ColumnType): string {
 }
 
 export function decodeText(tables: readonly ExplainedTable[], colour: boolean): string {
-  const blocks = tables.map(({ topic, schema, columns, note }) => {
-    const head = `${styled(`Table of ${topic}`, "bold", colour)}: ${schema}`;
+  const blocks = tables.map(({ topic, part, schema, columns, note }) => {
+    const head = `${styled(part === "key" ? `Keys of ${topic}` : `Table of ${topic}`, "bold", colour)}: ${schema}`;
     if (columns === null) return `${head}\n  ${note}\n`;
     const heads = [{ head: "COLUMN" }, { head: "TYPE" }, { head: "NULL" }, { head: "FROM" }];
     const rows = columns.map((c) => [c.column, c.type, c.nullable ? "yes" : "no", c.from]);

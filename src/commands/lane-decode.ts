@@ -13,6 +13,7 @@ import { type DecodeSection, type PayloadPlan, payloadPlan } from "../core/confi
 import { asFailure, Failure, toWire } from "../core/failure/failure.ts";
 import { Branch } from "../core/pipeline/branch.ts";
 import { Branches } from "../core/pipeline/branches.ts";
+import type { Part } from "../core/pipeline/decode-keys.ts";
 import { DecodeStage } from "../core/pipeline/decode-stage.ts";
 import { type DerivedBatch, rejectFields } from "../core/pipeline/derived.ts";
 import { type RawMetadata, rawOriginFields } from "../core/pipeline/raw-origins.ts";
@@ -31,7 +32,7 @@ import { type AskForSchema, inferredSchemas } from "./lane-inference.ts";
 import { KafkaRows } from "./lane-kafka-rows.ts";
 import { openLaneStore } from "./lane-store.ts";
 import type { GrownLaneTables } from "./lane-tables.ts";
-import { decoderOptions, payloadDecoder } from "./payload-decoder.ts";
+import { partDecoder } from "./payload-decoder.ts";
 import { tableEncoding } from "./table-encoding.ts";
 
 const HOLD_SHARE = 4;
@@ -83,16 +84,20 @@ export function decodeLane(
     },
     {
       clock: systemClock,
-      framing: (topic) => {
-        const { framing, format } = planOf(decode, topic);
-        const protobuf = format === "protobuf";
+      framing: (topic, part) => {
+        const plan = planOf(decode, topic, part);
+        if (plan === null) return null;
+        const protobuf = plan.format === "protobuf";
         const maxPayloadBytes = decode.options.max_payload_bytes;
-        return framingOf(framing, { part: "value", protobuf, maxPayloadBytes, codecs: context.codecs });
+        return framingOf(plan.framing, { part, protobuf, maxPayloadBytes, codecs: context.codecs });
       },
-      failsOnError: (topic) => planOf(decode, topic).onError === "fail",
+      failsOnError: (topic) => planOf(decode, topic, "value")?.onError === "fail",
       ...inferredSchemas(decode.options, decode.prefix, context.schema),
-      compile: (topic, schema, message) =>
-        payloadDecoder(schema, planOf(decode, topic), message, decoderOptions(decode.options, decode.prefix)),
+      compile: (topic, schema, message, part) => {
+        const plan = planOf(decode, topic, part);
+        if (plan === null) throw new Failure("internal.bug", `no plan for the keys of ${topic}`);
+        return partDecoder(decode.options as DecodeSection, schema, part, plan, message, decode.prefix);
+      },
       fit: (fields, judged) => tables.fit(fields, judged),
       give: (stream, key, batch) => branches.give(stream, key, () => batch, batch.span),
       miss: (key, batch, failure) => branches.miss(key, batch.span, failure),
@@ -113,10 +118,8 @@ export function decodeLane(
   };
 }
 
-function planOf({ options }: LaneDecode, topic: string): PayloadPlan {
-  const plan = payloadPlan(options as DecodeSection, topic, "value");
-  if (plan === null) throw new Failure("internal.bug", `no plan for ${topic}`);
-  return plan;
+function planOf({ options }: LaneDecode, topic: string, part: Part): PayloadPlan | null {
+  return payloadPlan(options as DecodeSection, topic, part);
 }
 
 /** Which metadata are columns of the sink; records of topics have headers for them. */

@@ -26,6 +26,7 @@ export type AskForSchema = (
   topic: string,
   ref: SchemaRef,
   inferred: string | null,
+  part: "key" | "value",
 ) => Promise<SchemaText | null>;
 
 /** Before there was an object with fields. It is not kept: the first of them makes the first version. */
@@ -55,12 +56,12 @@ export function inferredSchemas(
       plainNames: false,
     });
   return {
-    schema: async (topic, ref, take) => {
-      const known = await ask(topic, ref, null);
+    schema: async (topic, ref, part, take) => {
+      const known = await ask(topic, ref, null, part);
       if (known !== null) return known;
       const fields = await more([], take, waitMs);
       if (fields.length === 0) return NOTHING_YET;
-      return (await ask(topic, ref, schemaDocument({ fields }))) ?? NOTHING_YET;
+      return (await ask(topic, ref, schemaDocument({ fields }), part)) ?? NOTHING_YET;
     },
     learn: async (topic, now, take) => {
       const fields = isNothing(now) ? [] : (tableDocument(now.text)?.fields ?? []);
@@ -69,7 +70,7 @@ export function inferredSchemas(
       const added = (await more(fields, take, waitMs)).slice(fields.length);
       return added.length === 0
         ? null
-        : await ask(topic, { by: "default" }, schemaDocument({ fields: added }));
+        : await ask(topic, { by: "default" }, schemaDocument({ fields: added }), "value");
     },
   };
 }

@@ -9,6 +9,7 @@ export type AskSchema =
       readonly n: number;
       readonly topic: string;
       readonly ref: SchemaRef;
+      readonly part: "key" | "value";
       /** The table's schema as its records tell it, where no other is known; null: what is known is asked for. */
       readonly inferred: string | null;
     }
@@ -26,15 +27,25 @@ export type AnswerSchema = Answered<SchemaText | number | null> & { readonly t: 
 
 /** In the control thread. */
 export interface SchemaService {
-  readonly find: (topic: string, ref: SchemaRef, inferred: string | null) => Promise<SchemaText | null>;
+  readonly find: (
+    topic: string,
+    ref: SchemaRef,
+    inferred: string | null,
+    part: "key" | "value",
+  ) => Promise<SchemaText | null>;
   /** Answers the schema's id. */
   readonly register: (schema: NewSchema) => Promise<number>;
 }
 
 export class AskedSchemas extends LaneAsks<AskSchema> {
   /** Rejects with the control thread's failure. */
-  schema(topic: string, ref: SchemaRef, inferred: string | null): Promise<SchemaText | null> {
-    return this.ask((n) => ({ t: "ask_schema", n, topic, ref, inferred }));
+  schema(
+    topic: string,
+    ref: SchemaRef,
+    inferred: string | null,
+    part: "key" | "value",
+  ): Promise<SchemaText | null> {
+    return this.ask((n) => ({ t: "ask_schema", n, topic, ref, part, inferred }));
   }
 
   register(schema: NewSchema): Promise<number> {
@@ -46,7 +57,7 @@ export class AskedSchemas extends LaneAsks<AskSchema> {
 export async function answerSchema(ask: AskSchema, service: SchemaService): Promise<AnswerSchema> {
   const find = async () =>
     ask.t === "ask_schema"
-      ? await service.find(ask.topic, ask.ref, ask.inferred)
+      ? await service.find(ask.topic, ask.ref, ask.inferred, ask.part)
       : await service.register(ask);
   return { t: "schema", ...(await answered(ask.n, find)) };
 }

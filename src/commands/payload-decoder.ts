@@ -5,9 +5,11 @@ import { compileJson } from "../core/codecs/json/compile.ts";
 import { compileProtobuf } from "../core/codecs/protobuf/compile.ts";
 import type { RecordDecoder } from "../core/codecs/record-codec.ts";
 import { refuseReserved } from "../core/codecs/table-document.ts";
+import { compileText } from "../core/codecs/text/compile.ts";
 import { compileXml } from "../core/codecs/xml/compile.ts";
 import type { DecodeSection, PayloadPlan } from "../core/config/decode-options.ts";
 import type { SchemaText } from "../core/schema/resolver.ts";
+import { sourceOf, type TableField } from "../core/types/table-schema.ts";
 
 import { decoderOfNothing } from "./lane-inference.ts";
 
@@ -43,6 +45,8 @@ export function payloadDecoder(
         schema.reader === undefined ? { writer: schema } : { writer: schema, reader: schema.reader },
         { isUtf8, reserved: prefix },
       );
+    case "text":
+      return compileText({ isUtf8 });
     case "json": {
       const options = { isUtf8, maxBytes, unknown: "reject", reserved: prefix } as const;
       return decoderOfNothing(schema, options) ?? compileJson(schema, options);
@@ -56,4 +60,28 @@ export function payloadDecoder(
       return decoder;
     }
   }
+}
+
+/** The decoder of a topic's keys or values; columns of keys have names of their own, and a record may be without a key. */
+export function partDecoder(
+  decode: Pick<DecodeSection, "max_payload_bytes" | "max_depth" | "key">,
+  schema: SchemaText,
+  part: "key" | "value",
+  plan: Pick<PayloadPlan, "message">,
+  message: readonly number[] | null,
+  prefix: string,
+): RecordDecoder {
+  const decoder = payloadDecoder(schema, plan, message, decoderOptions(decode, prefix));
+  return part === "value" ? decoder : keyDecoder(decoder, decode.key?.prefix ?? "");
+}
+
+function keyDecoder(decoder: RecordDecoder, prefix: string): RecordDecoder {
+  const fields = decoder.fields.map((f): TableField => {
+    return { ...f, name: `${prefix}${f.name}`, nullable: true, source: sourceOf(f) };
+  });
+  return {
+    fields,
+    decode: (payloads, columns, fault) => decoder.decode(payloads, columns, fault),
+    value: (bytes, from, to) => decoder.value(bytes, from, to),
+  };
 }

@@ -5,17 +5,15 @@ import { type Checkup, failedBy, ok, skipped } from "../core/ports/doctor.ts";
 import type { ColumnField } from "../core/types/table-batch.ts";
 import { columnsText } from "./columns-text.ts";
 import { offlineSchemas, schemaFault } from "./offline-schemas.ts";
-import { decoderOptions, payloadDecoder } from "./payload-decoder.ts";
+import { partDecoder } from "./payload-decoder.ts";
 
 type Sources = ReturnType<typeof offlineSchemas>;
 
 /** Throws files.schema for the first file of the section, or of one of its topics, that cannot be read by. */
 export async function checkSchemaFiles(decode: DecodeSection, prefix: string): Promise<void> {
   const sources = offlineSchemas(decode);
-  for (const topic of namedTopics(decode)) {
-    const plan = payloadPlan(decode, topic, "value");
-    if (plan !== null && tableFile(plan) !== null) await columnsOf(decode, sources, topic, plan, prefix);
-  }
+  for (const one of payloadsOf(decode, namedTopics(decode)))
+    if (tableFile(one.plan) !== null) await columnsOf(decode, sources, one, prefix);
 }
 
 /** The file that says what columns there are. */
@@ -28,26 +26,41 @@ function namedTopics(decode: DecodeSection): readonly string[] {
   return ["", ...(decode.topic ?? []).map((t) => t.name)];
 }
 
+interface Payloads {
+  readonly topic: string;
+  readonly part: "key" | "value";
+  readonly plan: PayloadPlan;
+}
+
+/** Values, and keys where they are decoded. */
+function payloadsOf(decode: DecodeSection, topics: readonly string[]): readonly Payloads[] {
+  return topics.flatMap((topic) =>
+    (["value", "key"] as const).flatMap((part) => {
+      const plan = payloadPlan(decode, topic, part);
+      return plan === null || plan.format === "text" ? [] : [{ topic, part, plan }];
+    }),
+  );
+}
+
 /** Null: nothing names the table's schema. Throws files.schema for one that cannot be used. */
 async function columnsOf(
   decode: DecodeSection,
   sources: Sources,
-  topic: string,
-  plan: PayloadPlan,
+  { topic, part, plan }: Payloads,
   prefix: string,
 ): Promise<readonly ColumnField[] | null> {
   try {
-    const schema = await sources.table(topic, "value");
+    const schema = await sources.table(topic, part);
     if (schema === null) return null;
-    const { fields } = payloadDecoder(schema, plan, null, decoderOptions(decode, prefix));
+    const { fields } = partDecoder(decode, schema, part, plan, null, prefix);
     // Where one file has the schema of all writers, too, it has to go into the reader's.
     if (plan.readerSchema !== null && plan.schemaFile !== null) {
-      const written = await sources.writer({ by: "default" }, topic, "value");
-      if (written !== null) payloadDecoder(written, plan, null, decoderOptions(decode, prefix));
+      const written = await sources.writer({ by: "default" }, topic, part);
+      if (written !== null) partDecoder(decode, written, part, plan, null, prefix);
     }
     return fields;
   } catch (e) {
-    const message = `no ${plan.format} payload can be read by this schema: ${schemaFault(e)}`;
+    const message = `no ${plan.format} ${part === "key" ? "key" : "payload"} can be read by this schema: ${schemaFault(e)}`;
     const at = tableFile(plan) ?? decode.schema_dir;
     throw new Failure("files.schema", message, at === undefined ? {} : { at });
   }
@@ -59,12 +72,9 @@ export function schemaFilesCheckup(
   topics: readonly string[],
   prefix: string,
 ): Checkup | null {
-  const plans = [...namedTopics(decode), ...topics].flatMap((topic) => {
-    const plan = payloadPlan(decode, topic, "value");
-    const inFiles =
-      (plan !== null && tableFile(plan) !== null) || (decode.schema_dir !== undefined && topic !== "");
-    return plan !== null && inFiles ? [{ topic, plan }] : [];
-  });
+  const plans = payloadsOf(decode, [...namedTopics(decode), ...topics]).filter(
+    ({ topic, plan }) => tableFile(plan) !== null || (decode.schema_dir !== undefined && topic !== ""),
+  );
   if (plans.length === 0) return null;
   return {
     name: "schema",
@@ -72,15 +82,16 @@ export function schemaFilesCheckup(
     async run({ report }) {
       const sources = offlineSchemas(decode);
       const seen = new Set<string>();
-      for (const { topic, plan } of plans) {
+      for (const one of plans) {
+        const { topic, part, plan } = one;
         const { format, message } = plan;
         const schemaFile = tableFile(plan);
-        const at = schemaFile ?? `${topic} in ${decode.schema_dir}`;
+        const at = schemaFile ?? `${topic}${part === "key" ? "'s keys" : ""} in ${decode.schema_dir}`;
         const key = `${format} ${at} ${message ?? ""}`;
         if (seen.has(key)) continue;
         seen.add(key);
         try {
-          const columns = await columnsOf(decode, sources, topic, plan, prefix);
+          const columns = await columnsOf(decode, sources, one, prefix);
           if (columns !== null) report(ok("schema.file", at, `${format}, ${columnsText(columns)}`));
         } catch (e) {
           const failure = asFailure(e);

@@ -34,9 +34,12 @@ export function schemaService(
   });
   const clients = new Map<string, RegistryClient>();
   return {
-    find: async (topic, ref, inferred) => {
-      const schema = await sources.writer(ref, topic, "value");
+    find: async (topic, ref, inferred, part) => {
+      const schema = await sources.writer(ref, topic, part);
       if (schema !== null) return schema;
+      // Columns of values alone are learned.
+      if (part === "key")
+        throw new Failure("registry.unknown_schema", `nothing names the schema of the keys of ${topic}`);
       if (inferred === null) return await pinned.find(topic);
       return await pinned.learn(topic, parseSchemaDocument(inferred, topic).fields);
     },

@@ -23,6 +23,7 @@ export function unfitToDecode(config: CheckedConfig): Problem[] {
     ...[...config.sinks.entries()].flatMap(([at, sink]) => unfitEncode(config, sink, at, say)),
     ...(config.decode === null ? [] : unfitDecode(config, config.decode, say)),
     ...(config.decode === null ? [] : unfitTopics(config, config.decode, say)),
+    ...unfitKeys(config, prefix, say),
   ];
 }
 
@@ -139,10 +140,6 @@ function unfitDecode({ sinks }: CheckedConfig, decode: DecodeSection, say: Say):
     const hint = "a record with a field more would stop a table that may not grow";
     problems.push(say("config.conflict", ["decode", "infer", "new_fields"], quoted("add"), allowed, hint));
   }
-  const later = (key: string, seen: string, allowed: string, hint: string) =>
-    problems.push(say("config.not_in_this_version", ["decode", key], seen, allowed, hint));
-  if (decode.key !== undefined)
-    later("key", "a table", "to leave it out", "keys stay bytes, in the metadata columns");
   return problems;
 }
 
@@ -154,4 +151,13 @@ function infers(decode: DecodeSection): boolean {
     const plan = payloadPlan(decode, topic, "value");
     return plan !== null && plan.format === "json" && plan.schemaFile === null;
   });
+}
+
+/** Columns of keys are no metadata. */
+function unfitKeys({ decode }: CheckedConfig, prefix: unknown, say: Say): Problem[] {
+  const own = decode?.key?.prefix;
+  if (own === undefined || typeof prefix !== "string" || !(own.startsWith(prefix) || prefix.startsWith(own)))
+    return [];
+  const allowed = `a prefix that ${quoted(prefix)} does not begin with, nor it with that`;
+  return [say("config.conflict", ["decode", "key", "prefix"], quoted(own), allowed, "metadata has it")];
 }

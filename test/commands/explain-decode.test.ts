@@ -86,6 +86,22 @@ test("Protobuf and JSON by files, a topic of its own", async () => {
   ]);
 });
 
+test("keys have columns of their own before those of the values", async () => {
+  const keyed = (key: object) => explain({ format: "avro", schema_file: AVRO, key });
+  const [key, value] = await keyed({ format: "avro", schema_file: AVRO, prefix: "k_" });
+  expect([key!.part, value!.part, value!.columns![0]!.column]).toEqual(["key", "value", "id"]);
+  expect(key!.columns!.slice(2, 4).map((c) => [c.column, c.type, c.nullable, c.from])).toEqual([
+    ["k_items", "list<struct>", true, "key items"],
+    ["k_items[].sku", "string", false, "key items[].sku"],
+  ]);
+  const [text] = await keyed({ format: "text" });
+  expect(decodeText([text!], false)).toBe(`
+Keys of orders: text
+COLUMN     TYPE    NULL  FROM
+key_value  string  yes   key value
+`);
+});
+
 test("Avro resolved to a reader's schema has its columns, whatever a registry says", async () => {
   const registry = { url: ["http://127.0.0.1:1"] };
   const [table] = await explain({ format: "avro", framing: "confluent", registry, reader_schema: AVRO });

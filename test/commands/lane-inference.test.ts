@@ -76,13 +76,15 @@ function lane(o = options({ max_records: 3 }), pinned = control(o), holdBytes = 
     { pipeline: "p", prefix: "_twg_", metadata: "none", holdBytes },
     {
       clock: time.clock(null),
-      framing: () =>
-        framingOf("none", {
-          part: "value",
-          protobuf: false,
-          maxPayloadBytes: 1 << 20,
-          codecs: { zlib: () => {} },
-        }),
+      framing: (_, part) =>
+        part === "key"
+          ? null
+          : framingOf("none", {
+              part,
+              protobuf: false,
+              maxPayloadBytes: 1 << 20,
+              codecs: { zlib: () => {} },
+            }),
       failsOnError: () => o.on_error === "fail",
       schema: inferred.schema,
       learn: (topic, now, take) => {

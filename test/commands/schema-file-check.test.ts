@@ -59,6 +59,16 @@ test("a reader's schema is looked at, and whether the one file of all writers go
   expect(await avro(file("no.avsc", "{"))).toStartWith("files.schema");
 });
 
+test("the file of the keys is looked at, too", async () => {
+  const schema_file = file("v.json", '{"columns":[{"name":"id","type":"int64"}]}');
+  const keyed = (key: object) => told({ format: "json", schema_file, key });
+  expect(await keyed({ format: "text" })).toBe("");
+  expect(await keyed({ format: "avro", schema_file: file("k.avsc", '"long"') })).toBe("");
+  expect(await keyed({ format: "avro", schema_file: file("bad.avsc", '"lang"') })).toContain(
+    "no avro key can be read by this schema: decode.schema",
+  );
+});
+
 test("the file of a single topic is looked at, too", async () => {
   const schema_file = file("d.json", '{"columns":[{"name":"id","type":"int64"}]}');
   const topic = [{ name: "orders", schema_file: file("e.json", "[]") }];

@@ -109,6 +109,9 @@ test("what the registry refuses is told as it is", async () => {
 
 test("schemas of payloads come from where [decode] says", async () => {
   const schemas = await asked(`schema_dir = "${folder}"\n`);
-  expect(await schemas.schema("t", { by: "id", id: 7 }, null)).toMatchObject({ id: "7", format: "avro" });
-  expect(await code(schemas.schema("t", { by: "id", id: 8 }, null))).toBe("registry.unknown_schema");
+  expect(await schemas.schema("t", { by: "id", id: 7 }, null, "value")).toMatchObject({
+    id: "7",
+    format: "avro",
+  });
+  expect(await code(schemas.schema("t", { by: "id", id: 8 }, null, "value"))).toBe("registry.unknown_schema");
 });

@@ -89,10 +89,16 @@ test.each([
     ["config.conflict sink[2].metadata_prefix"],
   ],
   [
-    "keys that are decoded",
+    "nothing wrong: keys that are decoded",
     RAW + DECODED + REJECTED,
     `${DECODE}[decode.key]\nformat = "avro"\nschema_file = "/etc/key.avsc"\n`,
-    ["config.not_in_this_version decode.key"],
+    [],
+  ],
+  [
+    "keys whose columns would be metadata's",
+    RAW + DECODED + REJECTED,
+    `${DECODE}[decode.key]\nformat = "text"\nprefix = "_twg_key_"\n`,
+    ["config.conflict decode.key.prefix"],
   ],
   ["JSON without a schema, which is learned", RAW + DECODED + REJECTED, '[decode]\nformat = "json"\n', []],
   [

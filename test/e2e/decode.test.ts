@@ -24,23 +24,32 @@ const FIELDS = [
   { name: "price", type: "double" },
   { name: "note", type: ["null", "string"], default: null },
 ];
-const schema = (...more: unknown[]) =>
-  JSON.stringify({ type: "record", name: "Order", fields: [...FIELDS, ...more] });
+const avroRecord = (name: string, fields: readonly unknown[]) =>
+  JSON.stringify({ type: "record", name, fields });
+const schema = (...more: unknown[]) => avroRecord("Order", [...FIELDS, ...more]);
+/** What orders of both schemas are resolved to, where they are. */
+const READER = avroRecord("Order", [
+  { name: "title", type: "string", aliases: ["name"] },
+  { name: "qty", type: ["null", "long"], default: null },
+  { name: "state", type: "string", default: "new" },
+]);
 
 interface Wanted {
   readonly served: Served;
   readonly topic: string;
   readonly database: string;
-  readonly decode?: string;
+  readonly decode?: (folder: string) => string;
 }
 
-function pipeline({ served, topic, database, decode = "" }: Wanted): Pipeline {
+function pipeline({ served, topic, database, decode = () => "" }: Wanted): Pipeline {
   const { host, port, user, password } = server();
   SECRETS.add(password).add(encodeURIComponent(password));
   const folder = workFolder();
   const schemas = join(folder, "schemas");
   mkdirSync(schemas, { recursive: true });
   writeFileSync(join(schemas, "1.avsc"), schema());
+  writeFileSync(join(schemas, "3.avsc"), avroRecord("Key", [FIELDS[0]]));
+  writeFileSync(join(folder, "reader.avsc"), READER);
   writeFileSync(join(schemas, "2.avsc"), schema({ name: "qty", type: ["null", "int"], default: null }));
   const config = join(folder, "twg.toml");
   const sink = (name: string, more: string) => `[[sink]]\nname = "${name}"\n${more}\n`;
@@ -67,7 +76,7 @@ group = "g-${topic}"
 format = "avro"
 framing = "confluent"
 schema_dir = "${schemas}"
-${decode}
+${decode(folder)}
 ${sink("raw", `role = "primary_raw"\n${files("raw")}`)}
 ${sink("typed", `receives = "decoded"\n${files("typed")}`)}
 ${sink("table", `receives = "decoded"\nmetadata = "all"\n${table("orders")}`)}
@@ -84,10 +93,18 @@ interface Made {
   readonly good: number;
   readonly bad: number;
   readonly tombstones: number;
+  /** Of the good ones. */
+  readonly bad_keys: number;
 }
 
-async function produce(served: Served, topic: string, first: number, records: number): Promise<Made> {
-  const wanted = JSON.stringify({ first, records, partitions: PARTITIONS });
+async function produce(
+  served: Served,
+  topic: string,
+  first: number,
+  records: number,
+  avroKeys = false,
+): Promise<Made> {
+  const wanted = JSON.stringify({ first, records, partitions: PARTITIONS, avro_keys: avroKeys });
   return await python_<Made>("avro_orders.py", ["produce", served.plain.join(","), topic, wanted]);
 }
 
@@ -222,11 +239,42 @@ describe.skipIf(MAIN === null || POSTGRES === null)("decoded tables", () => {
   );
 
   test(
+    "keys are columns beside values that are resolved to a reader's schema; a bad key is a reject that says so",
+    async () => {
+      const topic = await freshTopic(served);
+      const database = await freshDatabase();
+      const made = await produce(served, topic, 0, 300, true);
+      const decode = (folder: string) =>
+        `reader_schema = "${folder}/reader.avsc"\n[decode.key]\nformat = "avro"\nframing = "confluent"`;
+      const p = pipeline({ served, topic, database, decode });
+      await catchUp(p);
+      const columns = `select string_agg(attname, ',' order by attnum) from pg_attribute
+        where attrelid = 'orders'::regclass and attnum > 0 and attname not like '%twg%'`;
+      expect(await psql(database, columns)).toBe("key_id,title,qty,state");
+      // What follows from the number, which only the key still has.
+      const right = `title = case when key_id % 5 = 0 then '' else 'order ' || key_id || ' é' end and state = 'new'
+        and qty is not distinct from case when key_id % 2 = 1 and key_id % 4 <> 1 then key_id % 1000 end`;
+      const counts = `select count(*), count(distinct key_id), count(*) filter (where ${right}) from orders`;
+      const good = made.good - made.bad_keys;
+      expect(await psql(database, counts)).toBe(`${good}|${good}|${good}`);
+      const refused = `select count(*) filter (where path like 'key%' and message like 'key: %'), count(*) from refused`;
+      expect(await psql(database, refused)).toBe(`${made.bad_keys}|${made.bad_keys + made.bad}`);
+      expect(made.bad_keys).toBeGreaterThan(0);
+    },
+    LIMIT,
+  );
+
+  test(
     'on_error = "fail" stops at the first record that cannot be decoded, and says where it is',
     async () => {
       const topic = await freshTopic(served);
       await produce(served, topic, 0, 30);
-      const p = pipeline({ served, topic, database: await freshDatabase(), decode: 'on_error = "fail"' });
+      const p = pipeline({
+        served,
+        topic,
+        database: await freshDatabase(),
+        decode: () => 'on_error = "fail"',
+      });
       const ended = await stream(p, { untilCaughtUp: true }).ended();
       expect([ended.code, ended.failure?.code]).toEqual([1, "decode.failed"]);
       // Order 13 is the fifth of partition 1.

@@ -63,6 +63,7 @@ export class SchemaSources {
   }
 
   async #own(topic: string, part: "key" | "value", plan: PayloadPlan): Promise<SchemaText | null> {
+    if (plan.format === "text") return TEXT;
     if (plan.schemaFile !== null) return await this.#file(plan.schemaFile, plan);
     if (this.#resolver === null) return null;
     return await this.#resolver.latest(subjectOfPlan(this.#decode.subject_strategy, plan, topic, part));
@@ -92,6 +93,11 @@ export class SchemaSources {
     }
   }
 }
+
+const TEXT: SchemaText = {
+  ...{ format: "text", text: "", references: [], id: "" },
+  ...{ subject: null, version: null },
+};
 
 /** The name under which the schema of a topic's table is kept. */
 export function subjectOfPlan(

@@ -83,7 +83,25 @@ const topicSpec = z.strictObject({
   on_error: onError.unwrap().optional(),
 });
 
-const keySpec = z.strictObject({ format, ...payloadShape });
+const keySpec = z.strictObject({
+  format: z
+    .enum([...FORMATS, "text"])
+    .describe("What keys are. text: UTF-8 as it stands, in one column.")
+    .meta({ examples: ["text"] }),
+  ...payloadShape,
+  prefix: z
+    .string()
+    .regex(/^[a-z_][a-z0-9_]{0,31}$/)
+    .default("key_")
+    .describe(
+      "Before the names of the key's columns. A key that is no record is one column, `value` behind the prefix.",
+    )
+    .meta({
+      allowed: "1 to 32 of a-z, 0-9 and '_', not beginning with a digit",
+      examples: ["key_"],
+      why: "Keys often repeat fields of the value, such as Debezium's; both have their place.",
+    }),
+});
 
 const decodeShape = {
   format,
@@ -122,7 +140,7 @@ const decodeShape = {
     .meta({ instead: true }),
   key: keySpec
     .optional()
-    .describe("Decodes keys, too. Refused in this version: keys stay bytes, in the metadata columns.")
+    .describe("Decodes keys, too: their fields are columns beside those of the value.")
     .meta({ instead: true }),
   topic: z
     .array(topicSpec)
@@ -137,7 +155,7 @@ const decodeShape = {
 };
 
 export type DecodeSection = z.output<z.ZodObject<typeof decodeShape>>;
-type DecodeFormat = DecodeSection["format"];
+type DecodeFormat = DecodeSection["format"] | "text";
 type PayloadOptions = z.output<z.ZodObject<typeof payloadShape>>;
 
 /** One kind of payload with everything that holds for it. */
@@ -222,6 +240,7 @@ function payloadConflicts(decode: DecodeSection, at: (string | number)[], plan: 
     found.push(
       conflict([...at, "reader_schema"], `${plan.format} has no schemas of readers`, "to leave it out"),
     );
+  if (plan.format === "text") return [...found, ...textConflicts(at, plan, written)];
   if (plan.format === "xml") return [...found, ...xmlConflicts(at, plan, written)];
   if (
     plan.framing === "none" &&
@@ -244,7 +263,8 @@ function payloadConflicts(decode: DecodeSection, at: (string | number)[], plan: 
         "`registry`, `schema_dir` or `schema_file`",
       ),
     );
-  if (plan.framing === "none" && !source && plan.schemaFile === null && plan.format !== "json")
+  const learned = plan.format === "json" && at[0] !== "key";
+  if (plan.framing === "none" && !source && plan.schemaFile === null && !learned)
     found.push({
       path: [...at, "schema_file"],
       message: `${plan.format} cannot be read without its schema`,
@@ -261,6 +281,19 @@ function payloadConflicts(decode: DecodeSection, at: (string | number)[], plan: 
         "`message` or `subject`",
       ),
     );
+  return found;
+}
+
+/** Nothing describes text. */
+function textConflicts(
+  at: (string | number)[],
+  plan: PayloadPlan,
+  written: (key: keyof PayloadOptions) => boolean,
+): Conflict[] {
+  const keys = (["schema_file", "message", "subject"] as const).filter((key) => written(key));
+  const found = keys.map((key) => conflict([...at, key], "text has no schema", "to leave it out"));
+  if (plan.framing !== "none")
+    found.push(conflict([...at, "framing"], "envelopes name schemas, and text has none", '"none"'));
   return found;
 }
 

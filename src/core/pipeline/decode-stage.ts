@@ -10,21 +10,22 @@ import { Framed } from "../codecs/framing/framed.ts";
 import type { Framing } from "../codecs/framing/framing.ts";
 import { DecodeError, type DecodeFault, type RecordDecoder } from "../codecs/record-codec.ts";
 import { asFailure, Failure } from "../failure/failure.ts";
-import { recordPlace } from "../records/int64-at.ts";
 import type { RawBatch } from "../records/raw-batch.ts";
 import type { StreamKey } from "../records/stream.ts";
 import { evolve } from "../schema/evolution.ts";
 import { FOLDER_TABLE } from "../schema/folder-table.ts";
 import type { SchemaRef, SchemaText } from "../schema/resolver.ts";
 import type { Clock } from "../time/clock.ts";
-import { builderOf, type ColumnBuilder } from "../types/column-builder.ts";
-import type { ColumnField, TableBatch, TableColumn } from "../types/table-batch.ts";
+import { builderOf } from "../types/column-builder.ts";
+import type { ColumnField, TableBatch } from "../types/table-batch.ts";
+import { type DecodedPart, KeyRows, type Part, withKeys } from "./decode-keys.ts";
 import { type DerivedBatch, type RefusedRecord, rejectsOf } from "./derived.ts";
 import { bytesOf, compact } from "./kept-batch.ts";
+import { type Known, refText, undecodable, unlike } from "./known-schema.ts";
 import { goodRows, payloadsOf } from "./payload-rows.ts";
 import { type RawMetadata, rawOriginFields, rawOrigins } from "./raw-origins.ts";
 import { Sampling, type TakeSample } from "./sampling.ts";
-import { unionColumn } from "./union-column.ts";
+import { type ColumnsOfSchema, rowsOf, unionColumn } from "./union-column.ts";
 
 export interface DecodeOptions {
   readonly pipeline: string;
@@ -36,17 +37,23 @@ export interface DecodeOptions {
 
 export interface DecodeParts {
   readonly clock: Clock;
-  readonly framing: (topic: string) => Framing;
+  /** Null: keys are not decoded. */
+  readonly framing: (topic: string, part: Part) => Framing | null;
   readonly failsOnError: (topic: string) => boolean;
   /**
-   * Rejects with a failure that may be retried, or one that says that there is no such schema. `take`: of the records that
+   * Rejects with a failure that may be retried, or one that says that there is no such schema. `take`: of the values that
    * wait for it, for schemas that are inferred.
    */
-  readonly schema: (topic: string, ref: SchemaRef, take: TakeSample) => Promise<SchemaText>;
+  readonly schema: (topic: string, ref: SchemaRef, part: Part, take: TakeSample) => Promise<SchemaText>;
   /** The inferred schema with fields that it did not have; null: nothing comes of them. Rejects as `schema` does. */
   readonly learn: (topic: string, now: SchemaText, take: TakeSample) => Promise<SchemaText | null>;
   /** Throws a DecodeError where the schema cannot be used. */
-  readonly compile: (topic: string, schema: SchemaText, message: readonly number[] | null) => RecordDecoder;
+  readonly compile: (
+    topic: string,
+    schema: SchemaText,
+    message: readonly number[] | null,
+    part: Part,
+  ) => RecordDecoder;
   /**
    * The sinks make their tables fit these columns, metadata aside. The answer's columns hold them, and what the tables
    * have besides. `judged`: a schema is new and may be refused; sinks that cannot say tell so themselves.
@@ -66,18 +73,6 @@ export interface DecodeParts {
 export type TableFit =
   | { readonly fields: readonly ColumnField[] }
   | { readonly differences: readonly string[] };
-
-/** A schema that payloads name: how to read it, or why nobody can. */
-interface Known {
-  readonly schemaId: string;
-  /** It is open to further fields. */
-  readonly open: SchemaText | null;
-  /** Reasons of refusals that nothing came of. */
-  readonly futile: Set<string>;
-  readonly decoder: RecordDecoder | null;
-  readonly columns: readonly ColumnBuilder[];
-  readonly fault: Pick<DecodeFault, "code" | "path" | "reason"> | null;
-}
 
 interface Waiting {
   readonly stream: number;
@@ -104,11 +99,13 @@ export class DecodeStage {
   readonly #o: DecodeOptions;
   readonly #p: DecodeParts;
   readonly #known = new Map<string, Known>();
-  readonly #framings = new Map<string, Framing>();
+  readonly #framings = new Map<string, Framing | null>();
   readonly #framed = new Framed();
   #fields: readonly ColumnField[] = [];
   /** Columns of the table, by the last schema that was found to need no more than those. */
   readonly #within = new WeakMap<Known, readonly ColumnField[]>();
+  /** Columns of `#fields` that are the keys', and the others. */
+  readonly #names = { key: new Set<string>(), value: new Set<string>() };
   #fitted = false;
   #queue: Waiting[] = [];
   #queued = 0;
@@ -219,35 +216,46 @@ export class DecodeStage {
   #try(stream: number, key: StreamKey, batch: RawBatch, mayLearn: boolean): (() => Promise<unknown>) | null {
     const { topic } = batch.stream;
     this.#news = null;
-    const refused: RefusedRecord[] = [];
-    const framing = this.#framings.get(topic) ?? this.#p.framing(topic);
-    this.#framings.set(topic, framing);
-    const decoded: DecodedGroup[] = [];
-    for (let first = 0; first < batch.rows; ) {
-      const framed = this.#framed;
-      const next = framing({ column: batch.value, headers: batch.headers, rows: batch.rows }, first, framed);
-      const known: Known[] = [];
-      for (const { ref, message } of framed.schemas) {
-        const name = `${topic} ${refText(ref)} ${message ?? ""}`;
-        const one = this.#known.get(name);
-        if (one === undefined) return () => this.#load(name, topic, ref, message);
-        known.push(one);
-      }
-      for (const { row, reason } of framed.faults)
-        refused.push({ row: first + row, code: "decode.framing", path: "", message: reason, schemaId: null });
-      const refit = this.#grow(known);
-      if (refit !== null) return refit;
-      for (const [slot, one] of known.entries()) this.#decode(one, slot, framed, decoded, refused);
-      first = next;
-    }
+    const keys: DecodedPart<DecodedGroup> = { groups: [], refused: [] };
+    const values: DecodedPart<DecodedGroup> = { groups: [], refused: [] };
+    const missing = this.#read(batch, "key", keys) ?? this.#read(batch, "value", values);
+    if (missing !== null) return missing;
     const news: News | null = this.#news;
     if (news !== null && mayLearn) return () => this.#learn(topic, news);
-    refused.sort((a, b) => a.row - b.row);
+    const { groups, refused } = withKeys(batch, keys, values);
     const [bad] = refused;
     if (bad !== undefined && this.#p.failsOnError(topic)) throw undecodable(batch, bad);
-    this.#p.give(stream, key, this.#derived(batch, decoded, refused));
+    this.#p.give(stream, key, this.#derived(batch, groups, refused, keys.groups));
     if (refused.length > 0)
       this.#p.undecodable([...Map.groupBy(refused, (r) => r.code)].map(([c, all]) => [c, all.length]));
+    return null;
+  }
+
+  #read(batch: RawBatch, part: Part, out: DecodedPart<DecodedGroup>): (() => Promise<void>) | null {
+    const { topic } = batch.stream;
+    const its = `${topic} ${part}`;
+    const kept = this.#framings.get(its);
+    const framing = kept === undefined ? this.#p.framing(topic, part) : kept;
+    this.#framings.set(its, framing);
+    if (framing === null) return null;
+    const from = { column: batch[part], headers: batch.headers, rows: batch.rows };
+    for (let first = 0; first < batch.rows; ) {
+      const framed = this.#framed;
+      const next = framing(from, first, framed);
+      const known: Known[] = [];
+      for (const { ref, message } of framed.schemas) {
+        const name = `${its} ${refText(ref)} ${message ?? ""}`;
+        const one = this.#known.get(name);
+        if (one === undefined) return () => this.#load(name, topic, part, ref, message);
+        known.push(one);
+      }
+      for (const { row, reason: message } of framed.faults)
+        out.refused.push({ row: first + row, code: "decode.framing", path: "", message, schemaId: null });
+      const refit = this.#grow(known, part);
+      if (refit !== null) return refit;
+      for (const [slot, one] of known.entries()) this.#decode(one, slot, framed, out.groups, out.refused);
+      first = next;
+    }
     return null;
   }
 
@@ -293,15 +301,23 @@ export class DecodeStage {
    * Null: the table has all their columns. A schema that does not fit what the table has here is of no use in this batch,
    * one that the sinks refuse in none.
    */
-  #grow(known: Known[]): (() => Promise<void>) | null {
+  #grow(known: Known[], part: Part): (() => Promise<void>) | null {
+    const other = part === "key" ? "value" : "key";
     for (const [i, one] of known.entries()) {
       if (one.decoder === null || this.#within.get(one) === this.#fields) continue;
-      const next = evolve(this.#fields, one.decoder.fields, FOLDER_TABLE);
-      if (next.kind === "refused") known[i] = unlike(one, next.differences);
+      const { fields } = one.decoder;
+      const both = fields.find((f) => this.#names[other].has(f.name));
+      const next = evolve(this.#fields, fields, FOLDER_TABLE);
+      if (both !== undefined) known[i] = unlike(one, [`${both.name} is a column of the ${other} already`]);
+      else if (next.kind === "refused") known[i] = unlike(one, next.differences);
       else if (next.kind === "grown") return () => this.#fit(next.fields, one);
-      else this.#within.set(one, this.#fields);
+      else {
+        this.#within.set(one, this.#fields);
+        for (const f of fields) this.#names[part].add(f.name);
+      }
     }
-    return this.#fitted ? null : () => this.#fit(this.#fields, null);
+    // The values come next, and end with a table that fits.
+    return this.#fitted || part === "key" ? null : () => this.#fit(this.#fields, null);
   }
 
   /** `one`: the schema whose columns are new. */
@@ -320,39 +336,56 @@ export class DecodeStage {
     batch: RawBatch,
     groups: readonly DecodedGroup[],
     refused: readonly RefusedRecord[],
+    keys: readonly DecodedGroup[],
   ): DerivedBatch {
     const { pipeline, prefix } = this.#o;
     const now = this.#p.clock.now();
     const { span, rows, ingestTs, offsets } = batch;
     const rejects = rejectsOf(batch, refused, { prefix, pipeline, now });
     const tableRows = rowsOf(groups);
-    const table = this.#table(batch, groups, tableRows, now);
+    const table = this.#table(batch, groups, keys, tableRows, now);
     return { span, rows, ingestTs, offsets, source: batch, table, tableRows, rejects, refused };
   }
 
-  #table(batch: RawBatch, groups: readonly DecodedGroup[], rows: Int32Array, now: number): TableBatch | null {
+  #table(
+    batch: RawBatch,
+    groups: readonly DecodedGroup[],
+    keys: readonly DecodedGroup[],
+    rows: Int32Array,
+    now: number,
+  ): TableBatch | null {
     const count = rows.length;
     if (count === 0) return null;
     const fields = [...this.#fields, ...rawOriginFields(this.#o.metadata, this.#o.prefix)];
     const schemas = groups.map((g) => ({ id: g.known.schemaId, rows: g.rows.length }));
     const stamps = { pipeline: this.#o.pipeline, now, schemas };
+    const { key } = this.#names;
+    const keyRows = key.size === 0 ? null : new KeyRows(keys, batch.rows);
     const columns = [
-      ...this.#fields.map((f) => unionColumn(f, groups, count)),
+      ...this.#fields.map((f) =>
+        keyRows !== null && key.has(f.name) ? keyRows.column(f, rows) : unionColumn(f, groups, count),
+      ),
       ...rawOrigins(this.#o.metadata, batch, rows, stamps),
     ];
     return { fields, columns, rows: count };
   }
 
   /** Returns when the schema is known, or known to be of no use. */
-  async #load(name: string, topic: string, ref: SchemaRef, message: readonly number[] | null): Promise<void> {
+  async #load(
+    name: string,
+    topic: string,
+    part: Part,
+    ref: SchemaRef,
+    message: readonly number[] | null,
+  ): Promise<void> {
     // Ids that nobody knows may be as many as there are.
     if (this.#known.size >= MOST_SCHEMAS) this.#known.clear();
-    const schema = await this.#patiently(() => this.#p.schema(topic, ref, this.#taker(topic, 0)));
+    const schema = await this.#patiently(() => this.#p.schema(topic, ref, part, this.#taker(topic, 0)));
     if (schema instanceof Failure) {
       const fault = { code: "decode.schema", path: "", reason: schema.message } as const;
       const nothing = { decoder: null, columns: [], open: null, futile: new Set<string>() };
       this.#known.set(name, { schemaId: refText(ref), fault, ...nothing });
-    } else if (schema !== null) this.#known.set(name, this.#compiled(topic, schema, message));
+    } else if (schema !== null) this.#known.set(name, this.#compiled(topic, part, schema, message));
   }
 
   /** Returns when the schema has further fields, or will not have this one. */
@@ -362,7 +395,7 @@ export class DecodeStage {
     const schema = await this.#patiently(() => this.#p.learn(topic, open, this.#taker(topic, row)));
     if (schema !== null && !(schema instanceof Failure) && schema.id !== open.id) {
       for (const [name, one] of this.#known)
-        if (one === known) this.#known.set(name, this.#compiled(topic, schema, null));
+        if (one === known) this.#known.set(name, this.#compiled(topic, "value", schema, null));
       return "known";
     }
     if (futile.size >= MOST_FUTILE) futile.clear();
@@ -394,11 +427,11 @@ export class DecodeStage {
     return this.#sampling.taker(waiting, row, () => this.#queued > this.#o.holdBytes / 2);
   }
 
-  #compiled(topic: string, schema: SchemaText, message: readonly number[] | null): Known {
+  #compiled(topic: string, part: Part, schema: SchemaText, message: readonly number[] | null): Known {
     const growing = { open: schema.inferred === "open" ? schema : null, futile: new Set<string>() };
     const schemaId = schema.id;
     try {
-      const decoder = this.#p.compile(topic, schema, message);
+      const decoder = this.#p.compile(topic, schema, message, part);
       const columns = decoder.fields.map((f) => builderOf(f.type));
       return { schemaId, decoder, columns, fault: null, ...growing };
     } catch (e) {
@@ -409,38 +442,6 @@ export class DecodeStage {
   }
 }
 
-interface DecodedGroup {
+interface DecodedGroup extends ColumnsOfSchema {
   readonly known: Known;
-  /** Of the batch. */
-  readonly rows: Int32Array;
-  readonly columns: readonly TableColumn[];
-}
-
-/** The records of all groups, one group behind the other. */
-function rowsOf(groups: readonly DecodedGroup[]): Int32Array {
-  const rows = new Int32Array(groups.reduce((n, g) => n + g.rows.length, 0));
-  let at = 0;
-  for (const g of groups) {
-    rows.set(g.rows, at);
-    at += g.rows.length;
-  }
-  return rows;
-}
-
-function refText(ref: SchemaRef): string {
-  return ref.by === "id" ? String(ref.id) : ref.by === "guid" ? ref.guid : "";
-}
-
-function unlike({ schemaId, futile }: Known, differences: readonly string[]): Known {
-  const reason = `the schema does not fit the table: ${differences.join("; ")}`;
-  const fault = { code: "decode.incompatible", path: "", reason } as const;
-  return { schemaId, decoder: null, columns: [], fault, open: null, futile };
-}
-
-function undecodable(batch: RawBatch, r: RefusedRecord): Failure {
-  const path = r.path === "" ? "" : ` at ${r.path}`;
-  return new Failure("decode.failed", `${r.code}${path}: ${r.message}`, {
-    at: recordPlace(batch, r.row),
-    hint: 'on_error = "reject" of [decode] keeps such records in a sink with receives = "rejected" and goes on',
-  });
 }

@@ -2,7 +2,8 @@
 
 /** Of XML no registry knows. */
 export type RegistryFormat = "avro" | "protobuf" | "json";
-export type SchemaFormat = RegistryFormat | "xml";
+/** text: UTF-8 of no schema. */
+export type SchemaFormat = RegistryFormat | "xml" | "text";
 
 /** What a payload's envelope names: a numeric id, a GUID, or (framing none) nothing. */
 export type SchemaRef =

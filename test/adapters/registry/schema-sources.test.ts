@@ -38,6 +38,13 @@ describe("a registry", () => {
     expect(await record.table("orders", "value")).toMatchObject({ text: '"long"' });
   });
 
+  test("keys that are text need none", async () => {
+    const server = world.server();
+    const base = { format: "avro", framing: "confluent", registry: { url: [server.url] } };
+    const s = sources({ ...base, key: { format: "text" } });
+    expect(await s.writer({ by: "default" }, "t", "key")).toMatchObject({ format: "text" });
+  });
+
   test("a schema of another format is refused for its records", async () => {
     const server = world.server();
     server.store.add("t-value", { schema: "{}", schemaType: "JSON", references: [] });

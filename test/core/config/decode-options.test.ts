@@ -128,6 +128,21 @@ describe("what is refused", () => {
       ],
     ],
     [
+      "keys of JSON, whose columns are not learned",
+      { format: "json", key: { format: "json" } },
+      [["key.schema_file", "json cannot be read without its schema", missing]],
+    ],
+    ["nothing wrong: keys that are text", { format: "json", key: { format: "text" } }, []],
+    [
+      "a schema of text",
+      { format: "json", key: { format: "text", framing: "confluent", schema_file: "x", subject: "s" } },
+      [
+        ["key.schema_file", "text has no schema", conflict],
+        ["key.subject", "text has no schema", conflict],
+        ["key.framing", "envelopes name schemas, and text has none", conflict],
+      ],
+    ],
+    [
       "a message of JSON",
       { format: "json", message: "a.B" },
       [["message", "JSON has no messages", conflict]],

@@ -4,7 +4,7 @@
  * zigzag number, then a name); the registry is scripted, the clock simulated.
  */
 import { beforeEach, expect, test } from "bun:test";
-import { payloadDecoder } from "../../../src/commands/payload-decoder.ts";
+import { partDecoder } from "../../../src/commands/payload-decoder.ts";
 import { framingOf } from "../../../src/core/codecs/framing/framing.ts";
 import { Failure } from "../../../src/core/failure/failure.ts";
 import { DecodeStage, type TableFit } from "../../../src/core/pipeline/decode-stage.ts";
@@ -46,6 +46,8 @@ let fails: boolean;
 let reader: unknown[] | null;
 /** What the sinks say to columns. */
 let sinks: (fields: readonly ColumnField[]) => TableFit;
+/** What keys are: Avro by id, in text, or not decoded. */
+let keys: "confluent" | "text" | null;
 
 /** Rows as JSON, by name, nulls left out. */
 function texts(table: TableBatch | null): string[] {
@@ -58,7 +60,11 @@ function texts(table: TableBatch | null): string[] {
   );
 }
 
-const OPTIONS = { prefix: "_twg_", maxPayloadBytes: 1 << 20, maxDepth: 64 };
+const OPTIONS = {
+  max_payload_bytes: 1 << 20,
+  max_depth: 64,
+  key: { format: "avro", prefix: "key_" },
+} as const;
 const record = (fields: readonly unknown[]) => JSON.stringify({ type: "record", name: "R", fields });
 
 function stage(metadata: RawMetadata = "none", holdBytes = 1 << 20): DecodeStage {
@@ -66,19 +72,23 @@ function stage(metadata: RawMetadata = "none", holdBytes = 1 << 20): DecodeStage
     { pipeline: "p", prefix: "_twg_", metadata, holdBytes },
     {
       clock: time.clock(null),
-      framing: () =>
-        framingOf("confluent", {
-          part: "value",
-          protobuf: false,
-          maxPayloadBytes: 1 << 20,
-          codecs: { zlib: () => {} },
-        }),
+      framing: (_topic, part) =>
+        part === "key" && keys === null
+          ? null
+          : framingOf(part === "key" && keys === "text" ? "none" : "confluent", {
+              part,
+              protobuf: false,
+              maxPayloadBytes: 1 << 20,
+              codecs: { zlib: () => {} },
+            }),
       failsOnError: () => fails,
       schema: async (_topic, ref) => {
         const id = ref.by === "id" ? ref.id : -1;
         asked.push(id);
         const fault = faults.get(id);
         if (fault !== undefined) throw fault;
+        if (ref.by === "default")
+          return { format: "text", text: "", references: [], id: "", subject: null, version: null };
         const text = record(SCHEMAS[id]!);
         return {
           format: "avro",
@@ -91,7 +101,8 @@ function stage(metadata: RawMetadata = "none", holdBytes = 1 << 20): DecodeStage
         } satisfies SchemaText;
       },
       learn: async () => null,
-      compile: (_topic, schema) => payloadDecoder(schema, { message: null }, null, OPTIONS),
+      compile: (_topic, schema, message, part) =>
+        partDecoder(OPTIONS, schema, part, { message: null }, message, "_twg_"),
       fit: async (fields, judged) => {
         fits.push(`${fields.map((f) => f.name).join()}${judged ? "" : " again"}`);
         return sinks(fields);
@@ -125,6 +136,7 @@ beforeEach(() => {
   fails = false;
   reader = null;
   sinks = (fields) => ({ fields });
+  keys = null;
 });
 
 test("a batch waits for its schema, the next is decoded on the spot; schemas are asked for once", async () => {
@@ -307,6 +319,90 @@ test("structs grow inside, whole numbers become wider; what was narrower is writ
   ]);
   expect(given[2]!.batch.table!.fields[0]!.type).toMatchObject({ bits: 64 });
   expect(fits.length).toBe(2);
+});
+
+/** Records with keys of their own. */
+const keyed = (
+  first: number,
+  records: readonly (readonly [key: Uint8Array | null, value: Uint8Array | null])[],
+) => batchOf(records.map(([key, value], i) => row(first + i, { key, value })));
+
+test("keys that are text are a column before those of the values, null where there is none", async () => {
+  keys = "text";
+  const s = stage();
+  const all = [
+    [bytes("a"), order(1, 1, "x")],
+    [null, order(2, 2, "y", 14)],
+    [bytes(""), order(1, 3, "z")],
+    [bytes("gone"), null],
+    [bytes("é"), order(1, 4, "w")],
+  ] as const;
+  for (const first of [0, 5]) {
+    s.take(0, "k", keyed(first, all));
+    await settle();
+  }
+  expect(fits).toEqual(["key_value", "key_value,id,name", "key_value,id,name,qty"]);
+  expect(given.map((g) => [g.rows, g.rejects])).toEqual([
+    [
+      [
+        'key_value="a" id=1 name="x"',
+        'key_value="" id=3 name="z"',
+        'key_value="é" id=4 name="w"',
+        'id=2 name="y" qty=7',
+      ],
+      [],
+    ],
+    [expect.anything(), []],
+  ]);
+  expect(given[1]?.rows).toEqual(given[0]!.rows);
+});
+
+test("a key that cannot be decoded refuses its record and says that it is the key; a value's fault goes before", async () => {
+  keys = "confluent";
+  const s = stage();
+  const key = (n: number, name = "k") => order(1, n, name);
+  s.take(
+    0,
+    "k",
+    keyed(0, [
+      [key(1), order(2, 1, "a", 2)],
+      [key(2).subarray(0, 6), order(2, 2, "b", 4)],
+      [bytes("x"), order(2, 3, "c", 6)],
+      [bytes("x"), null],
+      [bytes("x"), order(2, 4, "d", 8, 0)],
+      [key(5), order(2, 5, "e", 10)],
+      [order(3, 1, ""), order(2, 6, "f", 12)],
+      [order(9, 1, ""), order(1, 7, "g")],
+    ]),
+  );
+  faults.set(9, new Failure("registry.unknown_schema", "none"));
+  await settle();
+  expect(given[0]?.rows).toEqual([
+    'key_id=1 key_name="k" id=1 name="a" qty=1',
+    'key_id=5 key_name="k" id=5 name="e" qty=5',
+  ]);
+  const told = given[0]!.rejects.map((r) =>
+    /code="([^"]*)" path="([^"]*)" message="(.{0,12}).*source_offset=(\d)/.exec(r)?.slice(1),
+  );
+  expect(told).toEqual([
+    ["decode.truncated", "key.name", "key: the pay", "1"],
+    ["decode.framing", "key", "key: the key", "2"],
+    ["decode.trailing", "", "1 bytes foll", "4"],
+    ["decode.incompatible", "key", "key: the sch", "6"],
+    ["decode.schema", "key", expect.stringContaining("key: none"), "7"],
+  ]);
+});
+
+test("a column of the value that the key has already is refused by name", async () => {
+  SCHEMAS[8] = [{ name: "key_id", type: "int" }];
+  keys = "confluent";
+  const s = stage();
+  s.take(0, "k", keyed(0, [[order(1, 1, "k"), Uint8Array.of(0, 0, 0, 0, 8, 2)]]));
+  await settle();
+  expect([given[0]?.rows, given[0]?.rejects]).toEqual([
+    [],
+    [expect.stringContaining("key_id is a column of the key already")],
+  ]);
 });
 
 test("a registry that is away is told and tried again; what waits then is decoded in order", async () => {

@@ -1,6 +1,6 @@
 """Orders as Avro in Confluent's envelopes, encoded by hand from the specification; and what landed of them, by pyarrow.
 
-  avro_orders.py produce BOOTSTRAP TOPIC {"first": 0, "records": 1000, "partitions": 3}
+  avro_orders.py produce BOOTSTRAP TOPIC {"first": 0, "records": 1000, "partitions": 3, "avro_keys": false}
   avro_orders.py check TYPED_FOLDER REJECTS_FOLDER
   avro_orders.py topics BOOTSTRAP SOURCE_TOPIC DEAD_LETTER_TOPIC TYPED_TOPIC REGISTRY_URL
 
@@ -61,19 +61,33 @@ def value(n):
     return b"\0" + struct.pack(">I", 99 if what == "schema" else schema) + body
 
 
+def key(n, wanted):
+    """Text; with "avro_keys" a record of schema 3, every 50th of the good ones cut short."""
+    if not wanted.get("avro_keys"):
+        return str(n).encode()
+    return b"\0" + struct.pack(">I", 3) + (long_(n) if good_key(n) else b"")
+
+
+def good_key(n):
+    return n % 50 != 27
+
+
 def produce(bootstrap, topic, wanted):
     from confluent_kafka import Producer
 
     p = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
     counts = {}
+    bad_keys = 0
     for n in range(wanted["first"], wanted["first"] + wanted["records"]):
         counts[kind(n)] = counts.get(kind(n), 0) + 1
-        p.produce(topic, key=str(n), value=value(n), partition=n % wanted["partitions"])
+        bad_keys += kind(n) == "good" and not good_key(n)
+        p.produce(topic, key=key(n, wanted), value=value(n), partition=n % wanted["partitions"])
         p.poll(0)
     p.flush()
     good = counts.pop("good")
     tombstones = counts.pop("tombstone", 0)
-    print(json.dumps({"good": good, "tombstones": tombstones, "bad": sum(counts.values())}))
+    bad = sum(counts.values())
+    print(json.dumps({"good": good, "tombstones": tombstones, "bad": bad, "bad_keys": bad_keys}))
 
 
 def rows_of(folder):

@@ -43,7 +43,7 @@ export function apicurioFraming({ part }: Pick<FramingOptions, "part">): Framing
       } else if (end - start < ENVELOPE_BYTES)
         out.refuse(i, `${end - start} bytes are too few for magic byte and schema id`);
       else if (column.data[start] !== 0)
-        out.refuse(i, `the value begins with byte ${column.data[start]}, Apicurio's framing with 0`);
+        out.refuse(i, `the ${part} begins with byte ${column.data[start]}, Apicurio's framing with 0`);
       else put(interner, out, i, column.data, start + 1, start + ENVELOPE_BYTES, end);
     }
     return rows;

@@ -56,7 +56,7 @@ export function confluentFraming({ part, protobuf }: Pick<FramingOptions, "part"
     /** The envelope stands before the payload. */
     function before(i: number, start: number, end: number): void {
       const at = envelopeEnd(data, start, end, protobuf);
-      if (at < 0) out.refuse(i, whyNot(data, start, end, at, "the value begins with"));
+      if (at < 0) out.refuse(i, whyNot(data, start, end, at, `the ${part} begins with`));
       else out.put(i, slotOf(interner, data, start, at, out), at, end);
     }
 

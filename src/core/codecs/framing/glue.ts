@@ -72,7 +72,7 @@ function envelopes({ column }: FramedColumn, first: number, out: Framed, interne
     else if (end - start < ENVELOPE_BYTES)
       out.refuse(i, `${end - start} bytes are too few for Glue's header of ${ENVELOPE_BYTES}`);
     else if (data[start] !== VERSION)
-      out.refuse(i, `the value begins with byte ${data[start]}, Glue's framing with ${VERSION}`);
+      out.refuse(i, `begins with byte ${data[start]}, Glue's framing with ${VERSION}`);
     else if (data[start + 1] !== PLAIN && data[start + 1] !== ZLIB)
       out.refuse(i, `compression byte ${data[start + 1]}, known are ${PLAIN} (none) and ${ZLIB} (zlib)`);
     else {

@@ -261,7 +261,7 @@ describe("glue", () => {
     });
     expect(found.slice(0, 3)).toEqual([
       "3 bytes are too few for Glue's header of 18",
-      "the value begins with byte 4, Glue's framing with 3",
+      "begins with byte 4, Glue's framing with 3",
       "compression byte 1, known are 0 (none) and 5 (zlib)",
     ]);
     expect(found[3]).toStartWith("the payload cannot be inflated: zlib: ");
