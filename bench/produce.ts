@@ -48,8 +48,8 @@ export async function* produce(o: BenchOptions): AsyncGenerator<Figure> {
   try {
     const all = [{ name: "twg", command: subject.command }, ...(await peersOf(o, "produce", "send"))];
     const topic = `twg-bench-produce-${process.pid}-${Date.now()}`;
-    // What was counted may go.
-    const configs = { "retention.bytes": "100000000", "segment.bytes": "50000000" };
+    // What was counted may go, but not before it was read back, which a slow machine takes its time for.
+    const configs = { "retention.bytes": "2000000000", "segment.bytes": "50000000" };
     await createTopics(client, [{ name: topic, partitions: PARTITIONS, replicas: 1, configs }], NEVER);
     const written: Written = { bootstrap: o.bootstrap, client, topic };
     for (const [size, codec, full, small] of CASES) {
