@@ -1,0 +1,107 @@
+/**
+ * Goal: PostgreSQL's table judges itself: columns are added, and a schema that it cannot take costs its own records, in every
+ * lane, also where that schema is the first after a restart. Method: twg as a process, the test broker, a real server.
+ */
+import { expect, test } from "bun:test";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
+import { compressors } from "hyparquet-compressors";
+import { systemClock } from "../../src/adapters/system/clock.ts";
+import { buildBatch } from "../brokers/kafka/batch-builder.ts";
+import { FakeCluster } from "../brokers/kafka/cluster.ts";
+import { listenCluster } from "../brokers/kafka/sockets.ts";
+import { demandPostgres, freshDatabase, POSTGRES, psql, server } from "../real/postgres/server.ts";
+import { catchUp, SECRETS, workFolder } from "./twg.ts";
+
+demandPostgres("tables of PostgreSQL that grow");
+
+test.skipIf(POSTGRES === null)(
+  "a table of PostgreSQL grows by columns, and refuses what it cannot take",
+  async () => {
+    const cluster = new FakeCluster({ clock: systemClock });
+    cluster.createTopic("t", { partitions: 2 });
+    const listening = listenCluster(cluster);
+    const folder = workFolder();
+    const schemas = join(folder, "schemas");
+    mkdirSync(schemas);
+    const all: Record<number, unknown[]> = {
+      1: [{ name: "id", type: "int" }],
+      2: [
+        { name: "id", type: "int" },
+        { name: "q", type: ["null", "string"], default: null },
+      ],
+      4: [{ name: "id", type: "long" }],
+      3: [{ name: "id", type: "string" }],
+    };
+    for (const [id, fields] of Object.entries(all))
+      writeFileSync(join(schemas, `${id}.avsc`), JSON.stringify({ type: "record", name: "R", fields }));
+    const database = await freshDatabase();
+    const { host, port, user, password } = server();
+    SECRETS.add(password).add(encodeURIComponent(password));
+    const config = join(folder, "c.toml");
+    const files = (n: string, more: string) =>
+      `[[sink]]\nname = "${n}"\n${more}\ntype = "parquet"\npath = "${join(folder, n)}"\nroll_interval_ms = "300ms"\n`;
+    writeFileSync(
+      config,
+      `[pipeline]
+name = "p"
+lanes = 2
+state_dir = "${join(folder, "state")}"
+[source]
+type = "kafka"
+bootstrap = ${JSON.stringify(listening.bootstrap)}
+topics = ["t"]
+group = "g"
+[decode]
+format = "avro"
+framing = "confluent"
+schema_dir = "${schemas}"
+${files("raw", 'role = "primary_raw"')}
+${files("refused", 'receives = "rejected"')}
+[[sink]]
+name = "pg"
+receives = "decoded"
+type = "postgres"
+url = "postgres://${user}:${encodeURIComponent(password)}@${host}:${port}/${database}"
+sslmode = "disable"
+table = "public.o"
+create = true
+commit_interval_ms = "300ms"
+[observability]
+listen = "off"
+`,
+    );
+    const p = { folder, lake: "", config };
+    const sent = (s: number, ...b: number[]) => Uint8Array.of(0, 0, 0, 0, s, ...b);
+    const put = (part: number, v: Uint8Array[]) =>
+      cluster.append("t", part, buildBatch({ records: v.map((value) => ({ value })) }));
+    put(0, [sent(1, 2)]);
+    await catchUp(p);
+    // A restart meets what does not fit first, in every lane.
+    for (const part of [0, 1])
+      put(part, [sent(3, 2, 120), sent(4, 4), sent(1, 6), sent(2, 8, 2, 2, 97), sent(1, 10)]);
+    await catchUp(p);
+    expect((await psql(database, "select id, q from o order by id")).split("\n")).toEqual([
+      "1|",
+      "3|",
+      "3|",
+      "4|a",
+      "4|a",
+      "5|",
+      "5|",
+    ]);
+    const told: string[] = [];
+    const refused = join(folder, "refused");
+    for (const name of readdirSync(refused).filter((n) => n.endsWith(".parquet"))) {
+      const file = await asyncBufferFromFile(join(refused, name));
+      for (const r of await parquetReadObjects({ file, compressors }))
+        told.push(`${r["code"]} ${r["message"]}`);
+    }
+    const why = (type: string) =>
+      `decode.incompatible the schema does not fit the table: public.o does not fit: column id is integer, wanted is ${type}`;
+    expect(told.sort()).toEqual([why("bigint"), why("bigint"), why("text"), why("text")]);
+    listening.close();
+  },
+  90_000,
+);
