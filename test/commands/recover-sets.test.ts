@@ -4,20 +4,15 @@
  * written once more and compared cell for cell by hyparquet.
  */
 import { describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parquetMetadata } from "hyparquet";
 import { parquetSinkSpec } from "../../src/adapters/parquet/spec.ts";
 import type { SinkOf } from "../../src/commands/config-file.ts";
-import { replayDecoder } from "../../src/commands/lane-replay.ts";
 import { sinksToFill } from "../../src/commands/recover-plan.ts";
 import { rawSets } from "../../src/commands/recover-sets.ts";
 import { Failure } from "../../src/core/failure/failure.ts";
-import type { RawBatch } from "../../src/core/records/raw-batch.ts";
 import type { StreamId } from "../../src/core/records/stream.ts";
-import { streamKey } from "../../src/core/records/stream.ts";
-import { packedBytes, packGroups } from "../../src/core/recovery/packed-groups.ts";
 import {
   batchOf,
   bytes,
@@ -30,48 +25,17 @@ import {
   row,
   STREAM,
 } from "../core/formats/parquet/rows.ts";
+import { replayedBatches, type Wanted } from "./replayed.ts";
 
 const OTHER: StreamId = { ...STREAM, partition: 4 };
 const EARLIER: StreamId = { ...STREAM, topic: "orders", incarnation: 1 };
 
-interface Wanted {
-  readonly stream: StreamId;
-  readonly from: bigint;
-  readonly next: bigint;
-}
-
 /** Rows of a set of such files as recovery reads them, in a file of their own. */
-async function replayed(files: readonly Uint8Array[], { stream, from, next }: Wanted, written?: number) {
-  const folder = mkdtempSync(join(tmpdir(), "twg-recover-"));
-  try {
-    const targets = files.map((f, i) => {
-      writeFileSync(join(folder, `${i}.parquet`), f);
-      return {
-        key: `${i}.parquet`,
-        bytes: f.length,
-        rows: written ?? Number(parquetMetadata(f.slice().buffer).num_rows),
-      };
-    });
-    const options = parquetSinkSpec.parse({ path: folder });
-    const sink = { ...options, type: "parquet", name: "raw" } as unknown as SinkOf<"parquet">;
-    const spans = [{ stream: streamKey(stream), from, next }];
-    const packed = { ...(await rawSets(sink)({ id: "s", targets, spans, rows: 0, bytes: 0 })), serial: 3 };
-    const buffer = new ArrayBuffer(packedBytes(packed));
-    packGroups(packed, buffer);
-    const frame = { stream: 0, attempt: 0, from, next, start: 0, end: buffer.byteLength, aborted: [] };
-    const batches: RawBatch[] = [];
-    const spansSeen: string[] = [];
-    const decoder = replayDecoder({ maxRows: 700, maxBytes: 10_000, rowGroupBytes: 1 << 20 });
-    decoder.decode(new Uint8Array(buffer), { ...frame, committedOnly: false }, stream, 0, (b) => {
-      batches.push(b);
-      spansSeen.push(`[${b.span.from}, ${b.span.next})`);
-    });
-    const full = batches.filter((b) => b.rows > 0);
-    const rows = full.length === 0 ? [] : (await readBack(fileOf(full))).map(comparable);
-    return { rows, spans: spansSeen };
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+async function replayed(files: readonly Uint8Array[], wanted: Wanted, written?: number) {
+  const batches = await replayedBatches(files, wanted, written);
+  const full = batches.filter((b) => b.rows > 0);
+  const rows = full.length === 0 ? [] : (await readBack(fileOf(full))).map(comparable);
+  return { rows, spans: batches.map((b) => `[${b.span.from}, ${b.span.next})`) };
 }
 
 const code = (work: Promise<unknown>) =>

@@ -18,9 +18,9 @@ import { Failure } from "../../src/core/failure/failure.ts";
 import { JoinedFile } from "../../src/core/formats/parquet/join.ts";
 import { asStored } from "../../src/core/schema/folder-table.ts";
 import { builderOf } from "../../src/core/types/column-builder.ts";
-import { instantLeaves } from "../../src/core/types/nanosecond-instants.ts";
 import type { ColumnField, TableBatch } from "../../src/core/types/table-batch.ts";
 import { parseType, typeText } from "../../src/core/types/type-text.ts";
+import { instantLeaves } from "../../src/core/types/utc-instants.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "twg-table-files-"));
 const engine = new DuckEngine({ threads: 1, memoryBytes: 64 << 20, spill: null, allowed: [] });

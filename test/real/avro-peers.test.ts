@@ -18,7 +18,7 @@ import { avroEncoder } from "../../src/core/codecs/avro/encode-value.ts";
 import { DecodeError, type RecordDecoder } from "../../src/core/codecs/record-codec.ts";
 import { JoinedFile } from "../../src/core/formats/parquet/join.ts";
 import { builderOf } from "../../src/core/types/column-builder.ts";
-import { instantLeaves } from "../../src/core/types/nanosecond-instants.ts";
+import { instantLeaves } from "../../src/core/types/utc-instants.ts";
 import { readAll } from "../core/codecs/avro/container-file.ts";
 import { together } from "../core/codecs/avro/decode.ts";
 import { evolve, randomPayload, randomSchema, type Schema } from "../core/codecs/avro/random-avro.ts";

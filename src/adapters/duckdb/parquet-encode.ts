@@ -1,8 +1,8 @@
 /** A batch of columns as one Parquet file of one row group, in memory. */
 
 import { type ConstantColumn, withConstants } from "../../core/formats/parquet/constant-columns.ts";
-import { withoutInstants } from "../../core/types/nanosecond-instants.ts";
 import type { ColumnType, TableBatch } from "../../core/types/table-batch.ts";
+import { withoutInstants } from "../../core/types/utc-instants.ts";
 import { type DuckEngine, sqlName, sqlText } from "./engine.ts";
 import { MemoryFile } from "./memory-file.ts";
 

@@ -7,8 +7,8 @@ import type { SetFiles } from "../../core/ports/lane-parts.ts";
 import type { ObjectStore, StagedObject, Target } from "../../core/ports/object-store.ts";
 import type { TableSink } from "../../core/ports/table-sink.ts";
 import type { Span } from "../../core/records/stream.ts";
-import { instantLeaves } from "../../core/types/nanosecond-instants.ts";
 import type { TableBatch } from "../../core/types/table-batch.ts";
+import { instantLeaves } from "../../core/types/utc-instants.ts";
 import { setMetadata } from "./set-metadata.ts";
 
 export interface TableWriterParts {

@@ -160,11 +160,13 @@ const FILL: Readonly<Record<string, Fill>> = {
   source_leader_epoch: known((batch, r) => batch.runs.leaderEpoch[r]!),
   source_timestamp: (b, batch, rows, stamps) => {
     pairs((x) => x.timestamps)(b, batch, rows, stamps);
-    const { end, timestampType } = batch.runs;
+    const { end, timestampType, count } = batch.runs;
+    if (!timestampType.subarray(0, count).includes(0)) return;
+    let at = 0;
     for (const [i, row] of rows.entries()) {
-      const r = end.findIndex((e) => row < e);
-      if (timestampType[r] !== 0) continue;
-      b.validity.clear(i);
+      if (at > 0 && row < end[at - 1]!) at = 0;
+      while (row >= end[at]!) at++;
+      if (timestampType[at] === 0) b.validity.clear(i);
     }
   },
   source_timestamp_type: run((b, { runs }, r) => {

@@ -26,8 +26,7 @@ export function asStored(type: ColumnType): ColumnType {
     case "fixed":
       return type.as === undefined ? { id: "binary" } : type;
     case "timestamp":
-      if (type.unit === "s") return { ...type, unit: "us" };
-      return type.unit === "ms" && type.zone !== null ? { ...type, unit: "us" } : type;
+      return type.unit === "s" ? { ...type, unit: "us" } : type;
     case "list":
       return { id: "list", item: inside(type.item) };
     case "struct":

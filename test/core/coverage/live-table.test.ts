@@ -138,12 +138,12 @@ describe("files that lay there before", () => {
     const { process, stored } = world([files]);
     const a = process();
     expect(shown(await a.grow(fields("j json")))).toEqual(["j json"]);
-    expect(shown(await process().grow(fields("at timestamptz[ms]", "s string")))).toEqual([
+    expect(shown(await process().grow(fields("at timestamptz[s]", "s string")))).toEqual([
       "j json",
-      "at timestamptz[ms]",
+      "at timestamptz[s]",
       "s string",
     ]);
-    expect(stored()).toEqual(["j json", "at timestamptz[ms]", "h list<binary>", "s string"]);
+    expect(stored()).toEqual(["j json", "at timestamptz[s]", "h list<binary>", "s string"]);
     expect(shown(await a.grow(fields("j string")))[0]).toBe("!");
     expect(shown(await a.grow(fields("h list<string>")))[0]).toBe("!");
   });

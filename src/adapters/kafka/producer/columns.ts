@@ -3,6 +3,7 @@ import type { Payloads, RecordEncoder } from "../../../core/codecs/record-codec.
 import type { BytesColumn } from "../../../core/records/raw-batch.ts";
 import type { Value } from "../../../core/types/value.ts";
 import type { RecordColumns } from "../wire/records/record-writer.ts";
+import { noDate } from "./refusals.ts";
 
 type Bytes = Uint8Array | string;
 
@@ -61,6 +62,7 @@ function timestamps(records: readonly OneRecord[], now: number): Int32Array {
   const pairs = new Int32Array(2 * records.length);
   for (let i = 0; i < records.length; i++) {
     const ms = records[i]!.timestamp ?? now;
+    if (!Number.isSafeInteger(ms)) throw noDate(`record ${i}`, ms);
     pairs[2 * i] = (ms % HIGH) | 0;
     pairs[2 * i + 1] = Math.floor(ms / HIGH);
   }

@@ -6,6 +6,7 @@ import type { Codecs } from "../../../core/compression/codec.ts";
 import type { Failure } from "../../../core/failure/failure.ts";
 import { V2_RECORDS } from "../wire/records/layout.ts";
 import {
+  farTimestamp,
   isTooLong,
   type RecordColumns,
   RecordWriter,
@@ -19,13 +20,19 @@ import { BatchMemory, FIRST_BYTES } from "./batch-memory.ts";
 import type { Delivery } from "./delivery.ts";
 import type { Consequence, MachineHost, PartitionAnswer, ProducerRules } from "./machine-ports.ts";
 import { PartitionQueue, type ProducerIdentity } from "./partition-queue.ts";
-import { codeOfRefusal, noDate, outOfTime, refusedFailure, sequenceLost, tooLarge } from "./refusals.ts";
+import { codeOfRefusal, outOfTime, refusedFailure, sequenceLost, tooLarge } from "./refusals.ts";
 import { produceVerdict, type Verdict } from "./verdict.ts";
 
 /** As brokers keep the last five batches of a producer, more must not be under way in a partition. */
 const MAX_IN_FLIGHT = 5;
 /** Timestamps further apart than this do not stand in one batch: their difference would not be exact. */
 const FAR_APART = 2 ** 51;
+
+/** Milliseconds; `far`: exact, where a double is not. */
+interface RowTime {
+  readonly timestamp: number;
+  readonly far: bigint | null;
+}
 
 export class ProduceMachine {
   readonly #rules: ProducerRules;
@@ -99,7 +106,7 @@ export class ProduceMachine {
   }
 
   /**
-   * Takes the row into its partition's batch; answers its bytes. Throws kafka.record_too_large, kafka.record_refused.
+   * Takes the row into its partition's batch; answers its bytes. Throws kafka.record_too_large.
    * It does not look at the budget: callers do, row by row or batch by batch.
    */
   append(
@@ -114,23 +121,23 @@ export class ProduceMachine {
     if (bound > this.#rules.maxRecordBytes || isTooLong(bound))
       throw tooLarge(placeOf(queue), bound, this.#rules.maxRecordBytes);
     const timestamp = timestampOf(columns, row, wall);
-    if (!Number.isSafeInteger(timestamp)) throw noDate(placeOf(queue), timestamp);
-    const batch = this.#open(queue, bound, timestamp, now);
+    const far = farTimestamp(columns, row, timestamp);
+    const batch = this.#open(queue, bound, { timestamp, far }, now);
     const writer = batch.writer!;
     const before = writer.length;
-    writer.append(columns, row, timestamp);
+    writer.append(columns, row, timestamp, far);
     batch.add(delivery, 1);
     if (writer.length >= this.#rules.batchBytes) this.#close(queue);
     return writer.length - before;
   }
 
   /** The open batch with room for `bound` bytes. */
-  #open(queue: PartitionQueue, bound: number, timestamp: number, now: number): PendingBatch {
+  #open(queue: PartitionQueue, bound: number, { timestamp, far }: RowTime, now: number): PendingBatch {
     const open = queue.open;
     if (open !== null) {
       const w = open.writer!;
       const fits = w.length + bound <= this.#rules.batchBytes + V2_RECORDS;
-      if (fits && Math.abs(timestamp - w.baseTimestamp) < FAR_APART) {
+      if (fits && far === w.farTimestamp && Math.abs(timestamp - w.baseTimestamp) < FAR_APART) {
         if (w.length + bound > w.capacity) this.#grow(open, w, w.length + bound);
         return open;
       }

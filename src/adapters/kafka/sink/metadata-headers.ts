@@ -26,10 +26,7 @@ export function constantHeader(name: string, text: string): AddedHeader {
   return {
     name: UTF8.encode(name),
     most: bytes.length,
-    cell: (_row, out, at) => {
-      out.set(bytes, at);
-      return bytes.length;
-    },
+    cell: (_row, out, at) => put(bytes, out, at),
   };
 }
 
@@ -78,9 +75,7 @@ export function textHeader(name: string, texts: readonly (string | null)[]): Add
     most: values.reduce((n, v) => Math.max(n, v?.length ?? 0), 0),
     cell: (row, out, at) => {
       const value = values[row] ?? null;
-      if (value === null) return -1;
-      out.set(value, at);
-      return value.length;
+      return value === null ? -1 : put(value, out, at);
     },
   };
 }
@@ -98,13 +93,15 @@ export function metadataHeaders(
   ];
   if (choice !== "all") return locator;
   const run = runAt(batch);
+  const known = (of: Int32Array | Int16Array) => (row: number) => {
+    const n = of[run(row)]!;
+    return n < 0 ? null : n;
+  };
   return [
-    constantHeader(`${prefix}source_cluster`, stream.cluster),
+    constantHeader(`${prefix}source_transport`, stream.transport),
+    ...(stream.cluster === "" ? [] : [constantHeader(`${prefix}source_cluster`, stream.cluster)]),
     ...locator,
-    decimal(`${prefix}source_leader_epoch`, (row) => {
-      const epoch = batch.runs.leaderEpoch[run(row)]!;
-      return epoch < 0 ? null : epoch;
-    }),
+    decimal(`${prefix}source_leader_epoch`, known(batch.runs.leaderEpoch)),
     {
       name: UTF8.encode(`${prefix}source_timestamp_type`),
       most: 16,
@@ -113,10 +110,29 @@ export function metadataHeaders(
         return type === "" ? -1 : UTF8.encodeInto(type, out.subarray(at)).written;
       },
     },
+    decimal(`${prefix}source_producer_id`, (row) => {
+      const id = batch.runs.producerId[run(row)]!;
+      return id < 0n ? null : id;
+    }),
+    decimal(`${prefix}source_producer_epoch`, known(batch.runs.producerEpoch)),
+    decimal(`${prefix}source_base_sequence`, known(batch.runs.baseSequence)),
+    {
+      name: UTF8.encode(`${prefix}source_transactional`),
+      most: 5,
+      cell: (row, out, at) => put(batch.runs.transactional[run(row)] === 1 ? TRUE : FALSE, out, at),
+    },
     recordIds(`${prefix}record_id`, batch),
     constantHeader(`${prefix}ingest_ts`, String(batch.ingestTs)),
     constantHeader(`${prefix}pipeline`, pipeline),
   ];
+}
+
+const TRUE = UTF8.encode("true");
+const FALSE = UTF8.encode("false");
+
+function put(bytes: Uint8Array, out: Uint8Array, at: number): number {
+  out.set(bytes, at);
+  return bytes.length;
 }
 
 /** Rows are asked for in their order. */

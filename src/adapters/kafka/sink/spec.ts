@@ -96,7 +96,7 @@ export const kafkaSinkSpec = z
       .enum(["none", "locator", "all"])
       .default("none")
       .describe(
-        "Headers that are added behind a record's own. locator: source_topic, source_partition and source_offset. all: source_cluster, source_leader_epoch, source_timestamp_type, record_id (hexadecimal), ingest_ts and pipeline besides. Rejected records have at least the locator, with reject_stage, reject_code, reject_path, reject_message, schema_id and source_timestamp.",
+        "Headers that are added behind a record's own. locator: source_topic, source_partition and source_offset. all: source_transport, source_cluster, source_leader_epoch, source_timestamp_type, source_producer_id, source_producer_epoch, source_base_sequence, source_transactional (true or false), record_id (hexadecimal), ingest_ts and pipeline besides; what a record does not have is left out. Rejected records have at least the locator, with reject_stage, reject_code, reject_path, reject_message, schema_id and source_timestamp.",
       )
       .meta({ examples: ["locator"], why: "A copy is the same record." }),
     metadata_prefix: z

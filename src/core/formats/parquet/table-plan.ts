@@ -246,11 +246,11 @@ function decimal(precision: number, scale: number): Annotation {
   return { ...common, physical: PHYSICAL.fixed, length: 16, values: { id: "fixed", reversed: true } };
 }
 
-/** Instants of a zone in seconds and milliseconds become microseconds; in nanoseconds they are wall-clock times (types/nanosecond-instants.ts). */
+/** Instants of a zone in seconds and milliseconds become microseconds; in nanoseconds they are wall-clock times (types/utc-instants.ts). */
 function timestamp(unit: "s" | "ms" | "us" | "ns", zoned: boolean): Annotation {
   if (unit === "s") return instant(LOGICAL.timestamp, "us", zoned, 1_000_000);
-  if (unit === "ms" && zoned) return instant(LOGICAL.timestamp, "us", true, 1000);
-  return instant(LOGICAL.timestamp, unit, zoned && unit !== "ns", 1);
+  // Of those that are not microseconds the whole file says that they are of UTC (utc-instants.ts).
+  return instant(LOGICAL.timestamp, unit, zoned && unit === "us", 1);
 }
 
 function instant(logical: number, unit: "ms" | "us" | "ns", zoned: boolean, times: number): Annotation {

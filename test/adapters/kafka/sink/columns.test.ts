@@ -86,11 +86,17 @@ test("with all of it what a batch does not have is left out, and the id is that 
     offset: string;
     id: string;
   }[];
-  const known = vectors.find((v) => v.transport === "kafka" && BigInt(v.offset) < 2n ** 40n)!;
+  const known = vectors.find((v) => v.transport === "kafka" && v.cluster !== "" && BigInt(v.offset) < 2n ** 40n)!;
   const { cluster, topic, incarnation, partition } = known;
   const stream: StreamId = { ...STREAM, cluster, topic, incarnation, partition };
   const rows = [
-    row(BigInt(known.offset), { leaderEpoch: 4 }),
+    row(BigInt(known.offset), {
+      leaderEpoch: 4,
+      producerId: 2n ** 62n,
+      producerEpoch: 0,
+      baseSequence: 2 ** 31 - 1,
+      transactional: true,
+    }),
     row(BigInt(known.offset) + 1n, { timestampType: 0 }),
   ];
   const { columns } = ownedColumns(batchOf(rows, stream), choice("all"));
@@ -98,16 +104,26 @@ test("with all of it what a batch does not have is left out, and the id is that 
     (r) => Object.fromEntries(r.headers) as Record<string, string>,
   );
   expect(first).toEqual({
+    _twg_source_transport: "kafka",
     _twg_source_cluster: cluster,
     _twg_source_topic: topic,
     _twg_source_partition: String(partition),
     _twg_source_offset: known.offset,
     _twg_source_leader_epoch: "4",
     _twg_source_timestamp_type: "CreateTime",
+    _twg_source_producer_id: "4611686018427387904",
+    _twg_source_producer_epoch: "0",
+    _twg_source_base_sequence: "2147483647",
+    _twg_source_transactional: "true",
     _twg_record_id: known.id,
     _twg_ingest_ts: "1700000000500",
     _twg_pipeline: "p1",
   });
-  expect(Object.keys(second!)).not.toContain("_twg_source_leader_epoch");
-  expect(Object.keys(second!)).not.toContain("_twg_source_timestamp_type");
+  expect(second!["_twg_source_transactional"]).toBe("false");
+  for (const absent of ["leader_epoch", "timestamp_type", "producer_id", "producer_epoch", "base_sequence"])
+    expect(Object.keys(second!)).not.toContain(`_twg_source_${absent}`);
+  const nameless = ownedColumns(batchOf([row(1)], { ...stream, cluster: "" }), choice("all"));
+  expect(plainRecords(nameless.columns)[0]!.headers.map(([name]) => name)).not.toContain(
+    "_twg_source_cluster",
+  );
 });

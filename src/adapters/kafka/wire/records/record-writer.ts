@@ -71,6 +71,13 @@ export function timestampOf(columns: RecordColumns, row: number, now: number): n
   return t === null ? now : t[2 * row + 1]! * HIGH + (t[2 * row]! >>> 0);
 }
 
+/** The same where a double does not hold it; null where it does. Brokers keep any int64, and so do copies of their records. */
+export function farTimestamp(columns: RecordColumns, row: number, timestamp: number): bigint | null {
+  if (Number.isSafeInteger(timestamp)) return null;
+  const t = columns.timestamps!;
+  return (BigInt(t[2 * row + 1]!) << 32n) | BigInt(t[2 * row]! >>> 0);
+}
+
 /** Upper bound of what a row takes in a batch: what is needed before it is known which batch that is. */
 export function rowBound(columns: RecordColumns, row: number): number {
   // Length, attributes, both deltas.
@@ -102,6 +109,7 @@ export class RecordWriter {
   #count = 0;
   #base = 0;
   #latest = 0;
+  #far: bigint | null = null;
 
   constructor(memory: Uint8Array<ArrayBuffer>) {
     this.#bytes = memory;
@@ -129,6 +137,11 @@ export class RecordWriter {
     return this.#latest;
   }
 
+  /** Of all its records, if it is one that a double does not hold. */
+  get farTimestamp(): bigint | null {
+    return this.#far;
+  }
+
   /** Header room and records. */
   get bytes(): Uint8Array<ArrayBuffer> {
     return this.#bytes;
@@ -143,9 +156,10 @@ export class RecordWriter {
     return old;
   }
 
-  /** Appends a row; there must be room for its `rowBound`. */
-  append(columns: RecordColumns, row: number, timestamp: number): void {
+  /** Appends a row; there must be room for its `rowBound`. With a far timestamp only such as have the same. */
+  append(columns: RecordColumns, row: number, timestamp: number, far: bigint | null = null): void {
     if (this.#count === 0) {
+      this.#far = far;
       this.#base = timestamp;
       this.#latest = timestamp;
     } else if (timestamp > this.#latest) this.#latest = timestamp;

@@ -39,8 +39,8 @@ export function sealBatch(
   view.setInt8(L.AT_MAGIC, 2);
   view.setInt16(L.V2_ATTRIBUTES, packed === null || codec === null ? 0 : L.CODECS.indexOf(codec));
   view.setInt32(L.V2_LAST_OFFSET_DELTA, w.count - 1);
-  view.setBigInt64(L.V2_BASE_TIMESTAMP, BigInt(w.baseTimestamp));
-  view.setBigInt64(L.V2_MAX_TIMESTAMP, BigInt(w.latestTimestamp));
+  view.setBigInt64(L.V2_BASE_TIMESTAMP, w.farTimestamp ?? BigInt(w.baseTimestamp));
+  view.setBigInt64(L.V2_MAX_TIMESTAMP, w.farTimestamp ?? BigInt(w.latestTimestamp));
   view.setInt32(L.V2_COUNT, w.count);
   return bytes;
 }

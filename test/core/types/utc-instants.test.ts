@@ -8,7 +8,7 @@ import { compressors } from "hyparquet-compressors";
 import { DuckEngine } from "../../../src/adapters/duckdb/engine.ts";
 import { ParquetEncoder } from "../../../src/adapters/duckdb/parquet-encode.ts";
 import { JoinedFile } from "../../../src/core/formats/parquet/join.ts";
-import { instantLeaves, withoutInstants } from "../../../src/core/types/nanosecond-instants.ts";
+import { instantLeaves, withoutInstants } from "../../../src/core/types/utc-instants.ts";
 import type {
   ColumnField,
   ColumnType,

@@ -1,6 +1,7 @@
 /**
- * Timestamps of UTC in nanoseconds on their way through DuckDB, whose type of that name has microseconds and cuts the
- * rest without a word: it is given them as wall-clock times, which it keeps, and the footer says again what they are.
+ * Timestamps of UTC in nanoseconds and milliseconds on their way through DuckDB, whose type of that name has microseconds: it
+ * cuts nanoseconds without a word, and has no room for the milliseconds that Kafka and Avro have. It is given them as
+ * wall-clock times, which it keeps in every unit, and the footer says again what they are.
  */
 import type { ColumnField, ColumnType, TableBatch, TableColumn } from "./table-batch.ts";
 
@@ -27,7 +28,7 @@ export function withoutInstants(batch: TableBatch): TableBatch {
 }
 
 function isInstant(type: ColumnType): boolean {
-  return type.id === "timestamp" && type.unit === "ns" && type.zone !== null;
+  return type.id === "timestamp" && (type.unit === "ns" || type.unit === "ms") && type.zone !== null;
 }
 
 function innerOf(type: ColumnType): readonly ColumnType[] {
