@@ -52,7 +52,7 @@ const wanted = CORPUS_ROWS.map((r) => whole({ ...r, ...STAMPS }));
 
 function tableOf(b: RawBatch): TableBatch {
   const rows = Int32Array.from({ length: b.rows }, (_, i) => i);
-  const stamps = { pipeline: "p", now: EMIT_TS, schemaIds: [] };
+  const stamps = { pipeline: "p", now: EMIT_TS, schemas: [{ id: null, rows: b.rows }] };
   return {
     fields: rawOriginFields("reject", PREFIX),
     columns: rawOrigins("reject", b, rows, stamps),

@@ -8,7 +8,6 @@ import { compressors } from "hyparquet-compressors";
 import { DuckEngine } from "../../../src/adapters/duckdb/engine.ts";
 import { ParquetEncoder } from "../../../src/adapters/duckdb/parquet-encode.ts";
 import { JoinedFile } from "../../../src/core/formats/parquet/join.ts";
-import { instantLeaves, withoutInstants } from "../../../src/core/types/utc-instants.ts";
 import type {
   ColumnField,
   ColumnType,
@@ -16,6 +15,7 @@ import type {
   TableColumn,
 } from "../../../src/core/types/table-batch.ts";
 import { parseType } from "../../../src/core/types/type-text.ts";
+import { instantLeaves, withoutInstants } from "../../../src/core/types/utc-instants.ts";
 
 const field = (name: string, text: string): ColumnField => ({
   name,

@@ -86,7 +86,9 @@ test("with all of it what a batch does not have is left out, and the id is that 
     offset: string;
     id: string;
   }[];
-  const known = vectors.find((v) => v.transport === "kafka" && v.cluster !== "" && BigInt(v.offset) < 2n ** 40n)!;
+  const known = vectors.find(
+    (v) => v.transport === "kafka" && v.cluster !== "" && BigInt(v.offset) < 2n ** 40n,
+  )!;
   const { cluster, topic, incarnation, partition } = known;
   const stream: StreamId = { ...STREAM, cluster, topic, incarnation, partition };
   const rows = [

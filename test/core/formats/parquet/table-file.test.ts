@@ -16,8 +16,8 @@ import { JoinedFile } from "../../../../src/core/formats/parquet/join.ts";
 import { type PageCodec, PageContext } from "../../../../src/core/formats/parquet/page.ts";
 import { SlabPool } from "../../../../src/core/formats/parquet/slabs.ts";
 import { TableEncoder } from "../../../../src/core/formats/parquet/table-file.ts";
-import { instantLeaves, withoutInstants } from "../../../../src/core/types/utc-instants.ts";
 import type { ColumnField, TableBatch, TableColumn } from "../../../../src/core/types/table-batch.ts";
+import { instantLeaves, withoutInstants } from "../../../../src/core/types/utc-instants.ts";
 import { cellOf } from "../../codecs/table.ts";
 import { everyType, randomTable, typeOf } from "./random-table.ts";
 
