@@ -109,6 +109,13 @@ export class RateGate {
     this.#arm();
   }
 
+  /** Something was given back, so that the limit may open earlier than it seemed. */
+  eased(): void {
+    this.#timer?.cancel();
+    this.#timer = null;
+    this.#arm();
+  }
+
   /** Forgets everybody who waits. */
   close(): void {
     this.#timer?.cancel();

@@ -49,6 +49,7 @@ export class Admission {
     this.#budget.give(lane, held);
     const { records, bytes } = this.#charged.get(lane)?.shift() ?? NOTHING;
     this.#limit.spend(rows - records, rawBytes - bytes);
+    if (rows < records || rawBytes < bytes) this.#gate.eased();
     if (rows > 0) this.#estimate.observe(rows, rawBytes);
   }
 
@@ -56,6 +57,7 @@ export class Admission {
     this.#budget.giveAll(lane);
     for (const { records, bytes } of this.#charged.get(lane) ?? []) this.#limit.spend(-records, -bytes);
     this.#charged.delete(lane);
+    this.#gate.eased();
   }
 
   get inFlight(): number {

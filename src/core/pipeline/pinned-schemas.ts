@@ -25,6 +25,12 @@ interface Pinned {
 
 type Topics = ReadonlyMap<string, Pinned>;
 
+interface Seen {
+  /** Null: there is no object. */
+  readonly version: number | null;
+  readonly topics: Topics;
+}
+
 export interface PinnedOptions extends GrowthRules {
   readonly store: VersionedStore;
   /** Unique to the process. */
@@ -38,7 +44,6 @@ export interface PinnedOptions extends GrowthRules {
 export class PinnedSchemas {
   readonly #o: PinnedOptions;
   #topics: Topics = new Map();
-  #version: number | null = null;
   #prepared = false;
   #serial = 0;
   /** Changes go one behind the other. */
@@ -65,12 +70,12 @@ export class PinnedSchemas {
   async #learn(topic: string, more: readonly TableField[]): Promise<Pinned> {
     for (let round = 0; round < MAX_ROUNDS; round++) {
       // Another process may have learned meanwhile.
-      await this.#read();
-      const now = this.#topics.get(topic);
+      const seen = await this.#read();
+      const now = seen.topics.get(topic);
       const fields = appendFields(now?.fields ?? [], more, this.#o);
       if (now !== undefined && (fields === now.fields || !this.#o.grows)) return now;
       const next: Pinned = { version: (now?.version ?? 0) + 1, fields };
-      if (!(await this.#write(new Map(this.#topics).set(topic, next)))) continue;
+      if (!(await this.#write(seen.version, new Map(seen.topics).set(topic, next)))) continue;
       const added = fields.slice(now?.fields.length ?? 0).map((f) => f.name);
       this.#o.learned(topic, next.version, added, this.#o.store.place);
       return next;
@@ -81,20 +86,18 @@ export class PinnedSchemas {
     });
   }
 
-  async #read(): Promise<void> {
+  async #read(): Promise<Seen> {
     const found = await this.#o.store.read();
-    this.#version = found?.version ?? null;
     this.#topics = found === null ? new Map() : parsed(found);
+    return { version: found?.version ?? null, topics: this.#topics };
   }
 
-  /** False: what is there has to be looked at again. */
-  async #write(topics: Topics): Promise<boolean> {
+  /** `over`: what `topics` were made of, since others look at the object meanwhile. False: it has to be looked at again. */
+  async #write(over: number | null, topics: Topics): Promise<boolean> {
     if (!this.#prepared) await this.#o.store.prepare();
     this.#prepared = true;
     const bytes = new TextEncoder().encode(documentOf(topics));
-    return (
-      (await this.#o.store.write(this.#version, bytes, `${this.#o.instance}.${this.#serial++}`)) === "won"
-    );
+    return (await this.#o.store.write(over, bytes, `${this.#o.instance}.${this.#serial++}`)) === "won";
   }
 
   #textOf({ version, fields }: Pinned): SchemaText {

@@ -30,6 +30,8 @@ interface Place {
   readonly lane: number;
   position: bigint;
   attempt: number;
+  /** How often it was sent elsewhere. */
+  seeks: number;
 }
 
 export class ReplaySource implements Source {
@@ -52,7 +54,7 @@ export class ReplaySource implements Source {
     for (const { id, stream, lane, position, attempt } of starts) {
       const key = streamKey(id);
       // A lane may have died while it was begun.
-      if (!this.#places.has(key)) this.#place(key, { stream, lane, position, attempt });
+      if (!this.#places.has(key)) this.#place(key, { stream, lane, position, attempt, seeks: 0 });
     }
     host.healthy();
     while (!this.#closed) {
@@ -63,6 +65,7 @@ export class ReplaySource implements Source {
   }
 
   async #give(host: SourceHost, step: ReplayStep): Promise<void> {
+    const seeks = new Map(step.parts.map((p) => [p.stream, this.#places.get(p.stream)?.seeks]));
     const packed = { ...(await this.#p.read(step.set)), serial: this.#serial++ };
     for (const lane of new Set(step.parts.map((p) => this.#places.get(p.stream)!.lane))) {
       while (!this.#closed && !this.#paused && host.room(lane) <= 0)
@@ -72,16 +75,18 @@ export class ReplaySource implements Source {
         });
       if (this.#closed || this.#paused) return;
       const bytes = packedBytes(packed);
+      // A stream that was sent elsewhere meanwhile may lack sets before this one: the order gives it anew.
+      const parts = step.parts.filter((p) => this.#places.get(p.stream)!.seeks === seeks.get(p.stream));
+      const frames = parts.flatMap((p) => this.#frame(p.stream, p.next, lane, bytes));
+      if (frames.length === 0) continue;
       const buffer = host.takeBuffer(bytes);
       packGroups(packed, buffer);
-      const frames = step.parts.flatMap((p) => this.#frame(p.stream, p.next, lane, bytes));
       host.deliver(lane, { buffer, frames, receivedAt: 0 });
     }
   }
 
   #frame(stream: StreamKey, next: bigint, lane: number, end: number): Frame[] {
     const place = this.#places.get(stream)!;
-    // Moved on, or back before this set, while it was read.
     if (place.lane !== lane || next <= place.position) return [];
     const from = place.position;
     place.position = next;
@@ -95,6 +100,7 @@ export class ReplaySource implements Source {
     if (key === undefined || place === undefined) return;
     place.position = position;
     place.attempt = attempt;
+    place.seeks++;
     this.#p.order.seek(key, position);
     this.#wake();
   }

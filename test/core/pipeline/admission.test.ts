@@ -62,6 +62,29 @@ test("what came is charged before a lane has read it, by what it seems to hold; 
   expect(a.room(0)).toBe(0);
 });
 
+test("who waits for what seemed to have come is woken when it turns out to be little, or the lane died", async () => {
+  const a = admission({ recordsPerSecond: 10 });
+  const woken: number[] = [];
+  const wait = () => a.whenRoom(0, () => woken.push(time.nowMs));
+  // A compacted topic: a million positions with two records.
+  a.delivered(0, 100, { records: 1_000_000, bytes: 100 });
+  wait();
+  await settle(1000);
+  expect(woken).toEqual([]);
+  const read = time.nowMs;
+  a.consumed(0, 100, 2, 100);
+  await settle(1000);
+  expect(woken).toEqual([expect.any(Number)]);
+  expect(woken[0]! - read).toBeLessThan(100);
+  a.delivered(0, 100, { records: 1_000_000, bytes: 100 });
+  wait();
+  await settle(1000);
+  expect(woken.length).toBe(1);
+  a.laneDied(0);
+  await settle(1000);
+  expect(woken.length).toBe(2);
+});
+
 test("what a lane that died had not read is not charged: it comes again", () => {
   const a = admission({ recordsPerSecond: 2 });
   a.delivered(0, 100, { records: 3, bytes: 100 });

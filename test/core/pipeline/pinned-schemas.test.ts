@@ -49,6 +49,31 @@ const columns = (text: string) =>
 const fields = (text: string) => schema(text).fields;
 const json = (text: string) => new TextEncoder().encode(text);
 
+test("who looks while a first write is prepared does not make it overwrite what another learned", async () => {
+  const shared = sharedObject();
+  const other = process(shared);
+  const looks: Promise<unknown>[] = [];
+  class Slow extends MemoryVersionedStore {
+    override async prepare(): Promise<void> {
+      await other.pinned.learn("t", fields("x int64"));
+      looks.push(mine.find("u"));
+      await Promise.all(looks);
+    }
+  }
+  const store = new Slow(shared);
+  const mine: PinnedSchemas = new PinnedSchemas({
+    store,
+    instance: "mine",
+    maxColumns: 5,
+    plainNames: false,
+    grows: true,
+    learned: () => {},
+  });
+  await mine.learn("v", fields("y string"));
+  expect(looks.length).toBe(1);
+  expect([...(await readPinned(store)).keys()].sort()).toEqual(["t", "v"]);
+});
+
 test("the first to learn is believed by all, those after add, and a new process goes on with it", async () => {
   const shared = sharedObject();
   const [a, b] = [process(shared), process(shared)];

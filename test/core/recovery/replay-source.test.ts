@@ -118,6 +118,34 @@ test("frames follow one another, over what is not wanted, and a stream that goes
   await run;
 });
 
+test("a stream that goes back while a set is read is not given that set before those that come first", async () => {
+  const { host } = started();
+  const reads: (() => void)[] = [];
+  const source = new ReplaySource([{ id: id(0), span: span(0n, 9n) }], {
+    order: new ReplayOrder(INDEX, new Map([[A, WANTED.get(A)!]])),
+    read: async (s) => {
+      await new Promise<void>((resolve) => reads.push(resolve));
+      return { groups: [bytes(`s${s.id}`)], oneFile: true };
+    },
+  });
+  const run = source.run(host.host);
+  const readOne = async () => {
+    await settled();
+    reads.shift()?.();
+    await settled();
+  };
+  await readOne();
+  expect(host.given).toEqual(["s1: 0.0 [0, 4)"]);
+  // The lane dies: what it was given is not durable.
+  source.seek(0, 0n, 1);
+  await readOne();
+  await readOne();
+  await readOne();
+  expect(host.given.slice(1)).toEqual(["s1: 0.1 [0, 4)", "s2: 0.1 [4, 9)"]);
+  await source.close();
+  await run;
+});
+
 test("it waits for room, and a pause ends the waiting", async () => {
   const { host, source } = started();
   host.full = true;
