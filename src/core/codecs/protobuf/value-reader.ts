@@ -315,7 +315,7 @@ export class ValueReader {
       case ScalarType.INT32:
         return { kind: "int", value: Number(BigInt.asIntN(32, varint())) };
       case ScalarType.UINT32:
-        return { kind: "int", value: Number(BigInt.asUintN(32, varint())) };
+        return { kind: "long", value: BigInt.asUintN(32, varint()) };
       case ScalarType.SINT32: {
         const x = BigInt.asUintN(32, varint());
         return { kind: "int", value: Number((x >> 1n) ^ -(x & 1n)) };
@@ -331,7 +331,7 @@ export class ValueReader {
       case ScalarType.BOOL:
         return { kind: "bool", value: varint() !== 0n };
       case ScalarType.FIXED32:
-        return { kind: "int", value: c.fixed(4).getUint32(0, true) };
+        return { kind: "long", value: BigInt(c.fixed(4).getUint32(0, true)) };
       case ScalarType.SFIXED32:
         return { kind: "int", value: c.fixed(4).getInt32(0, true) };
       case ScalarType.FLOAT:
