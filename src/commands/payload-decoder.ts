@@ -19,6 +19,8 @@ export interface DecoderOptions {
   readonly maxPayloadBytes: number;
   /** Of XML: elements within each other. */
   readonly maxDepth: number;
+  /** Of JSON and XML: fields that the schema does not have. */
+  readonly unknown: "reject" | "ignore";
 }
 
 /** What `[decode]` says of all payloads. */
@@ -26,10 +28,11 @@ export function decoderOptions(
   {
     max_payload_bytes: maxPayloadBytes,
     max_depth: maxDepth,
-  }: Pick<DecodeSection, "max_payload_bytes" | "max_depth">,
+    unknown_fields: unknown,
+  }: Pick<DecodeSection, "max_payload_bytes" | "max_depth" | "unknown_fields">,
   prefix: string,
 ): DecoderOptions {
-  return { prefix, maxPayloadBytes, maxDepth };
+  return { prefix, maxPayloadBytes, maxDepth, unknown };
 }
 
 /** `message`: as the envelope names it, null where it does not. Throws a DecodeError where the schema cannot be used. */
@@ -37,7 +40,7 @@ export function payloadDecoder(
   schema: SchemaText,
   plan: Pick<PayloadPlan, "message">,
   message: readonly number[] | null,
-  { prefix, maxPayloadBytes: maxBytes, maxDepth }: DecoderOptions,
+  { prefix, maxPayloadBytes: maxBytes, maxDepth, unknown: unknownFields }: DecoderOptions,
 ): RecordDecoder {
   switch (schema.format) {
     case "avro":
@@ -48,11 +51,13 @@ export function payloadDecoder(
     case "text":
       return compileText({ isUtf8 });
     case "json": {
-      const options = { isUtf8, maxBytes, unknown: "reject", reserved: prefix } as const;
+      // What is learned learns by the fields that it does not know.
+      const unknown = schema.inferred === undefined ? unknownFields : "reject";
+      const options = { isUtf8, maxBytes, unknown, reserved: prefix } as const;
       return decoderOfNothing(schema, options) ?? compileJson(schema, options);
     }
     case "xml":
-      return compileXml(schema, { isUtf8, maxBytes, maxDepth, unknown: "reject", reserved: prefix });
+      return compileXml(schema, { isUtf8, maxBytes, maxDepth, unknown: unknownFields, reserved: prefix });
     case "protobuf": {
       const named = message ?? plan.message;
       const decoder = compileProtobuf(schema, named === null ? {} : { message: named });
@@ -64,7 +69,7 @@ export function payloadDecoder(
 
 /** The decoder of a topic's keys or values; columns of keys have names of their own, and a record may be without a key. */
 export function partDecoder(
-  decode: Pick<DecodeSection, "max_payload_bytes" | "max_depth" | "key">,
+  decode: Pick<DecodeSection, "max_payload_bytes" | "max_depth" | "unknown_fields" | "key">,
   schema: SchemaText,
   part: "key" | "value",
   plan: Pick<PayloadPlan, "message">,

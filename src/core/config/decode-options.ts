@@ -120,6 +120,13 @@ const decodeShape = {
       "Deepest nesting of elements in XML. Other formats have bounds that do not change: docs/formats.md.",
     )
     .meta({ unit: "levels", examples: [64], why: "Deeper than people nest, far from what a stack holds." }),
+  unknown_fields: z
+    .enum(["reject", "ignore"])
+    .default("reject")
+    .describe(
+      "Of JSON and XML: what becomes of a record with fields that its schema does not have. reject: it is refused, and says which. ignore: it lands without them; raw has them. Columns that are learned go by `infer.new_fields`; Avro and Protobuf by their own rules.",
+    )
+    .meta({ examples: ["ignore"], why: "What is left out silently is missed late." }),
   max_payload_bytes: byteSize({ min: KIB, max: 1024 * MIB })
     .default(16 * MIB)
     .describe("Largest payload, inflated where its envelope says that it is compressed.")
