@@ -63,6 +63,7 @@ function texts(table: TableBatch | null): string[] {
 const OPTIONS = {
   max_payload_bytes: 1 << 20,
   max_depth: 64,
+  unknown_fields: "reject",
   key: { format: "avro", prefix: "key_" },
 } as const;
 const record = (fields: readonly unknown[]) => JSON.stringify({ type: "record", name: "R", fields });
