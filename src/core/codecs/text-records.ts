@@ -69,6 +69,8 @@ export class TextRecords implements RecordDecoder {
   /** Payloads of the chunk, by their number in the batch. */
   readonly #rows: Int32Array;
   #count = 0;
+  /** Of one record, for `value`: a Value shares nothing with them. */
+  #single: readonly ColumnBuilder[] | null = null;
 
   constructor(
     fields: readonly ColumnField[],
@@ -99,7 +101,9 @@ export class TextRecords implements RecordDecoder {
   }
 
   value(bytes: Uint8Array, from: number, to: number): Value {
-    const columns = this.fields.map((f) => builderOf(f.type));
+    this.#single ??= this.fields.map((f) => builderOf(f.type));
+    const columns = this.#single;
+    for (const c of columns) c.reset();
     const one = { bytes, starts: Int32Array.of(from), ends: Int32Array.of(to), count: 1 };
     this.decode(one, columns, ({ code, path, reason }) => {
       throw new DecodeError(code, path, reason);

@@ -102,7 +102,7 @@ function offset(b: Uint8Array, at: number, end: number): number {
   const sign = b[at] === 43 ? 1 : b[at] === 45 ? -1 : Number.NaN;
   const hours = twoDigits(b, at + 1);
   const rest = end - at - 3;
-  if (rest === 0) return sign * hours * 3600;
+  if (rest === 0) return hours <= 18 ? sign * hours * 3600 : Number.NaN;
   const colon = b[at + 3] === 58 ? 1 : 0;
   if (rest !== 2 + colon) return Number.NaN;
   const minutes = twoDigits(b, at + 3 + colon);

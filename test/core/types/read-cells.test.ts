@@ -126,6 +126,10 @@ test("times of no zone and of a zone are not mixed up, and nothing is cut off", 
     BigInt(Date.UTC(2026, 0, 1)) * 1000n,
     "zone",
   ]);
+  expect(readAll("timestamptz", ["2026-01-01T18:00:00+18", "2026-01-01T00:00:00+19"])).toEqual([
+    BigInt(Date.UTC(2026, 0, 1)) * 1000n,
+    "type",
+  ]);
   expect(readAll("timestamp[ns]", ["2026-01-01 00:00:00.123456789", "2500-01-01 00:00:00"])).toEqual([
     BigInt(Date.UTC(2026, 0, 1)) * 1_000_000n + 123456789n,
     "range",

@@ -14,7 +14,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, unknown_fields
 from google.protobuf.descriptor import FieldDescriptor as F
 from google.protobuf.message import DecodeError
 
@@ -160,6 +160,18 @@ def enum_text(f, number):
     return str(number) if value is None else value.name
 
 
+def entries(m, f):
+    """Of a map field, those also that the package hides among unknown fields: with fields beside key and value."""
+    value = getattr(m, f.name)
+    out = {k: value[k] for k in value}
+    for u in unknown_fields.UnknownFieldSet(m):
+        if u.field_number == f.number and u.wire_type == 2:
+            entry = message_factory.GetMessageClass(f.message_type)()
+            entry.ParseFromString(u.data)
+            out.setdefault(entry.key, entry.value)
+    return out
+
+
 def nanoseconds(m):
     return m.seconds * E9 + m.nanos
 
@@ -215,7 +227,7 @@ def json_message(m):
         value = getattr(m, f.name)
         if is_map(f):
             item = f.message_type.fields_by_name["value"]
-            pairs = [(k, json_of(item, value[k])) for k in value]
+            pairs = [(k, json_of(item, v)) for k, v in entries(m, f).items()]
             text = f.message_type.fields_by_name["key"].type == F.TYPE_STRING
             out[f.name] = dict(pairs) if text or not pairs else [{"key": k, "value": v} for k, v in pairs]
         elif f.is_repeated:
@@ -276,7 +288,7 @@ def row(type_, m):
         value = getattr(m, f.name)
         if is_map(f):
             item = f.message_type.fields_by_name["value"]
-            out[f.name] = {k: cell(inner.item_type, item, value[k]) for k in value}
+            out[f.name] = {k: cell(inner.item_type, item, v) for k, v in entries(m, f).items()}
         elif f.is_repeated:
             out[f.name] = [cell(inner.value_type, f, v) for v in value]
         elif f.has_presence and not m.HasField(f.name):

@@ -163,6 +163,7 @@ describe.skipIf(python === undefined)("as Google's implementation reads it", () 
         total.both_refused += found.both_refused;
         total.cells += found.cells;
         total.range += found.only_ours["decode.range"] ?? 0;
+        if (RECORDS > 10 * CHUNK && from % (10 * CHUNK) === 0) console.log(JSON.stringify(total));
       }
       console.log(JSON.stringify(total));
       // Both kinds are there in numbers, or the test shows nothing.

@@ -219,12 +219,7 @@ export class XmlCells implements RecordReader {
       this.#push(node, 1);
       return this.#struct(node);
     }
-    for (const { uri, local } of t.attributes)
-      if (uri !== XSI && this.#rules.unknown === "reject")
-        this.#refuse(
-          "decode.unknown_field",
-          `the schema has no attribute ${JSON.stringify(this.#nameOf(uri, local))}`,
-        );
+    this.#noAttributes((name) => `the schema has no attribute ${name}`);
     const pieces: [number, number][] = [];
     for (let token = t.next(); token !== TOKEN.close; token = t.next()) {
       if (token === TOKEN.open)
@@ -235,7 +230,16 @@ export class XmlCells implements RecordReader {
     this.#leaf(node, start, stop);
   }
 
+  #noAttributes(reason: (name: string) => string): void {
+    if (this.#rules.unknown !== "reject") return;
+    const own = this.#tokens.attributes.find((a) => a.uri !== XSI);
+    if (own !== undefined)
+      this.#refuse("decode.unknown_field", reason(JSON.stringify(this.#nameOf(own.uri, own.local))));
+  }
+
+  /** A cell that is null has no room for attributes either. */
   #nil(node: CellNode): void {
+    this.#noAttributes((name) => `it is nil, and has the attribute ${name}`);
     if (this.#tokens.next() !== TOKEN.close) this.#refuse("decode.type", "it is nil, and has content");
     if (!node.nullable) this.#refuse("decode.null", "nil, and the field is required");
     this.#absent(node, CELL.null);

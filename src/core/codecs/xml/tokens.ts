@@ -3,6 +3,7 @@
  * must be allowed. There are no DTDs, so no entities but the five of the language, nothing external, and nothing that
  * grows: text of n bytes has at most n bytes of content.
  */
+import { latin1 } from "../../types/text-cells.ts";
 
 export const TOKEN = { end: 0, open: 1, close: 2, text: 3 } as const;
 
@@ -18,6 +19,17 @@ export interface Attribute {
 const XML_URI = "http://www.w3.org/XML/1998/namespace";
 const XMLNS_URI = "http://www.w3.org/2000/xmlns/";
 const MAX_ATTRIBUTES = 1000;
+const MAX_DECLARATION = 300;
+/** Between `<?xml` and `?>`. */
+const DECLARATION =
+  /^[ \t\r\n]+version[ \t\r\n]*=[ \t\r\n]*(["'])1\.[0-9]+\1([ \t\r\n]+encoding[ \t\r\n]*=[ \t\r\n]*(["'])[A-Za-z][A-Za-z0-9._-]*\3)?([ \t\r\n]+standalone[ \t\r\n]*=[ \t\r\n]*(["'])(yes|no)\5)?[ \t\r\n]*$/;
+
+/** Letters of names beyond ASCII, by the fifth edition of XML 1.0 (section 2.3), and what else may stand within one. */
+const LETTERS =
+  "A-Z_a-z\\u{C0}-\\u{D6}\\u{D8}-\\u{F6}\\u{F8}-\\u{2FF}\\u{370}-\\u{37D}\\u{37F}-\\u{1FFF}\\u{200C}\\u{200D}" +
+  "\\u{2070}-\\u{218F}\\u{2C00}-\\u{2FEF}\\u{3001}-\\u{D7FF}\\u{F900}-\\u{FDCF}\\u{FDF0}-\\u{FFFD}\\u{10000}-\\u{EFFFF}";
+const PART = `[${LETTERS}][${LETTERS}0-9.\\-\\u{B7}\\u{300}-\\u{36F}\\u{203F}\\u{2040}]*`;
+const NAME = new RegExp(`^${PART}(:${PART})?$`, "u");
 
 const UTF8 = new TextDecoder();
 const ENTITIES: ReadonlyMap<string, number> = new Map([
@@ -84,7 +96,7 @@ export class XmlTokens {
     this.#started = false;
     this.#empty = false;
     this.spareAt = spareAt;
-    if (this.#looksAt("<?xml") && isBlank(this.#peek(from + 5))) this.#behind("?>", 5, "the XML declaration");
+    if (this.#looksAt("<?xml") && isBlank(this.#peek(from + 5))) this.#declaration();
   }
 
   get depth(): number {
@@ -150,6 +162,13 @@ export class XmlTokens {
     if (open !== undefined) this.#fail(`<${open.name}> is not closed`);
     if (!this.#started) this.#fail("no element");
     return TOKEN.end;
+  }
+
+  #declaration(): void {
+    const from = this.#at;
+    const at = this.#behind("?>", 5, "the XML declaration");
+    if (at - from > MAX_DECLARATION || !DECLARATION.test(latin1(this.#b, from + 5, at)))
+      this.#fail("an XML declaration of other than version 1, encoding and standalone", from);
   }
 
   #comment(): void {
@@ -255,13 +274,18 @@ export class XmlTokens {
     const b = this.#b;
     if (from >= this.#end || !isNameStart(b[from]!)) this.#fail("a name is wanted");
     let colons = 0;
+    let wide = false;
     while (
       this.#at < this.#end &&
       (isNamePart(b[this.#at]!) ||
         (b[this.#at] === 58 && isNameStart(this.#peek(this.#at + 1)) && colons++ === 0))
-    )
+    ) {
+      wide ||= b[this.#at]! >= 128;
       this.#at++;
-    return UTF8.decode(b.subarray(from, this.#at));
+    }
+    const name = UTF8.decode(b.subarray(from, this.#at));
+    if (wide && !NAME.test(name)) this.#fail("a name with a character that XML does not allow there", from);
+    return name;
   }
 
   #blanks(): boolean {

@@ -1,7 +1,7 @@
 /**
  * Goal: object container files of other implementations are read, cut or damaged ones refused with a code. Method: the files
  * of Avro's own share/test/data (Apache-2.0; test/golden/avro.json holds them in base64) in every codec, cut at every byte
- * and with single bytes changed; files of Java's and fastavro's making are in peers.test.ts.
+ * and with single bytes changed; files of Java's and fastavro's making are in test/real/avro-peers.test.ts.
  */
 import { describe, expect, test } from "bun:test";
 import { DecodeError } from "../../../../src/core/codecs/record-codec.ts";

@@ -174,6 +174,18 @@ test("line ends and blanks are those of XML; nil is null", () => {
   ]);
 });
 
+test("names of any script", () => {
+  const document = "<日 xmlns:é='urn:é'><é:naïve·1>a</é:naïve·1></日>";
+  expect(read("naïve·1 string", [document])).toEqual({ rows: [["a"]], faults: [] });
+});
+
+test("an element that is nil loses no attribute", () => {
+  const nil = '<r xmlns:i="http://www.w3.org/2001/XMLSchema-instance"><to i:nil="true" zip="1"/></r>';
+  const table = 'to struct<"@zip" string, city string>;a string';
+  expect(one(table, nil)).toBe('decode.unknown_field to: it is nil, and has the attribute "zip"');
+  expect(read(table, [nil], { unknown: "ignore" }).rows).toEqual([[null, null]]);
+});
+
 test("encodings by mark and by declaration", () => {
   const utf16 = (text: string, little: boolean) => {
     const bytes = Buffer.from(`\ufeff${text}`, "utf16le");
@@ -358,6 +370,29 @@ describe("refused", () => {
       ["<r xmlns:p=''/>", 'xmlns:p may not be "" at byte 3'],
       ["<r xmlns:xmlns='u'/>", 'xmlns:xmlns may not be "u" at byte 3'],
       ["<1/>", "a name is wanted at byte 1"],
+      ...["<\u00d7/>", "<\u0300/>", "<r\u2326/>", "<r a\u037e='1'/>", "<é:\u00b7 xmlns:é='u'/>"].map(
+        (document) =>
+          [
+            document,
+            `a name with a character that XML does not allow there at byte ${document.includes(" a") ? 3 : 1}`,
+          ] as const,
+      ),
+      ...[
+        "<?xml ?>",
+        "<?xml encoding='UTF-8'?>",
+        "<?xml version='1.0' encoding='UTF-8' standalone='maybe'?>",
+        "<?xml version='1.0' standalone='yes' encoding='UTF-8'?>",
+        "<?xml version='1.0'encoding='UTF-8'?>",
+        "<?xml version='1.0\"?>",
+        "<?xml version='2.0'?>",
+        "<?xml version='1.0' x='y'?>",
+      ].map(
+        (declaration) =>
+          [
+            `${declaration}<r/>`,
+            "an XML declaration of other than version 1, encoding and standalone at byte 0",
+          ] as const,
+      ),
       [" <?xml version='1.0'?><r/>", "an XML declaration that is not at the begin at byte 1"],
     ] as const)
       expect([
