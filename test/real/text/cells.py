@@ -56,8 +56,7 @@ ARROW = {
     "int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64(), "uint32": pa.uint32(), "uint64": pa.uint64(),
     "float": pa.float32(), "double": pa.float64(), "boolean": pa.bool_(), "string": pa.string(), "binary": pa.binary(), "json": pa.string(),
     "date": pa.date32(), "time": pa.time64("us"), "uuid": pa.binary(16), "timestamp": pa.timestamp("us"),
-    # The engine that writes Parquet has instants with a zone in microseconds alone.
-    "timestamptz": pa.timestamp("us", "UTC"), "timestamptz[ms]": pa.timestamp("us", "UTC"),
+    "timestamptz": pa.timestamp("us", "UTC"), "timestamptz[ms]": pa.timestamp("ms", "UTC"),
 }  # fmt: skip
 
 
@@ -253,8 +252,6 @@ def array(t, cells):
         if kind == "list":
             return pa.ListArray.from_arrays(starts, array(t[1], items))
         return pa.MapArray.from_arrays(starts, array(t[1], [k for k, _ in items]), array(t[2], [v for _, v in items]))
-    if kind == "timestamptz[ms]":
-        return pa.array([None if c is None else c * 1000 for c in cells], pa.int64()).cast(arrow(t))
     if kind.startswith("timestamp") or kind == "time":
         return pa.array(cells, pa.int64()).cast(arrow(t))
     return pa.array(cells, arrow(t))

@@ -183,6 +183,7 @@ export class XmlTokens {
     const from = this.#at;
     this.#at += 2;
     const target = this.#name();
+    if (target.includes(":")) this.#fail("a processing instruction with a colon in its name", from);
     if (target.toLowerCase() === "xml") this.#fail("an XML declaration that is not at the begin", from);
     const next = this.#peek(this.#at);
     if (!isBlank(next) && !this.#looksAt("?>")) this.#fail("a blank is wanted");

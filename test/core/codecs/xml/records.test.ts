@@ -393,6 +393,7 @@ describe("refused", () => {
             "an XML declaration of other than version 1, encoding and standalone at byte 0",
           ] as const,
       ),
+      ["<?x:ml version='1.0'?><r/>", "a processing instruction with a colon in its name at byte 0"],
       [" <?xml version='1.0'?><r/>", "an XML declaration that is not at the begin at byte 1"],
     ] as const)
       expect([
