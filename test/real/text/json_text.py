@@ -186,11 +186,20 @@ class Number(str):
         return "#" + self
 
 
+class Twice(dict):
+    """An object with a key that comes twice: no value of a column, and in a JSON text it stands as it is."""
+
+    def __init__(self, pairs):
+        super().__init__(pairs)
+        self.pairs = pairs
+
+    def __repr__(self):
+        return repr(self.pairs)
+
+
 def unique(pairs):
     out = dict(pairs)
-    if len(out) != len(pairs):
-        raise Refused("a key twice")
-    return out
+    return out if len(out) == len(pairs) else Twice(pairs)
 
 
 def no_constant(text):
@@ -215,8 +224,8 @@ def cell(t, v):
             raise Refused("no list")
         return [cell(t[1], x) for x in v]
     if kind == "map":
-        if not isinstance(v, dict):
-            raise Refused("no object")
+        if not isinstance(v, dict) or isinstance(v, Twice):
+            raise Refused("no object, or a key twice")
         return [(k, cell(t[2], x)) for k, x in v.items()]
     if kind == "boolean":
         if not isinstance(v, bool):
@@ -230,8 +239,8 @@ def cell(t, v):
 
 
 def row(fields, v):
-    if not isinstance(v, dict):
-        raise Refused("no object")
+    if not isinstance(v, dict) or isinstance(v, Twice):
+        raise Refused("no object, or a key twice")
     out = {n: cell(t, v.get(n)) for n, t in fields}
     if not v.keys() <= out.keys():
         raise Refused("a key that the schema does not have")

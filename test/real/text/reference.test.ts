@@ -3,7 +3,7 @@
  * cell, by way of columns and by way of Values; and what is refused is what the rules of docs/formats.md refuse, written there once
  * more in Python. Method: Python makes records by chance, written in every way that the formats have for them, some damaged; we read
  * them and write Parquet; pyarrow reads that. A null and a field that is not there are counted by both.
- * TWG_TEXT_RECORDS: how many of each format (default 1,000; 1,000,000 has been run).
+ * TWG_TEXT_RECORDS: how many of each format (default 1,000).
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { isUtf8 } from "node:buffer";
