@@ -5,7 +5,7 @@ import { descriptorWrite, QueuedLines } from "../adapters/telemetry/line-writer.
 import { Screen } from "../adapters/telemetry/screen.ts";
 import { Failure, fromWire } from "../core/failure/failure.ts";
 import { atLeast, eventRow, eventText, type TwgEvent } from "../core/observe/events.ts";
-import { formatCount, formatDuration } from "../core/observe/quantities.ts";
+import { formatDuration } from "../core/observe/quantities.ts";
 import type { Observer } from "../core/ports/observer.ts";
 import { type Cli, outJson } from "./cli.ts";
 import { loadConfig, type PipelineConfig, type ResolvedConfig, resolveSecrets } from "./config-file.ts";
@@ -45,8 +45,10 @@ export async function runRecover(options: RecoverOptions, cli: Cli): Promise<num
   if (options.dryRun) return tellPlan(plan, options, cli);
   const lines = new QueuedLines(descriptorWrite(2), (ms, fn) => void systemClock.after(ms, fn));
   try {
-    const left = await new Recovery(loaded, config, choice, options, cli, lines).run(plan);
-    return tellDone(plan, left, systemClock.monotonic() - begun, options, cli);
+    const { left, failure } = await new Recovery(loaded, config, choice, options, cli, lines).run(plan);
+    tellDone(plan, left, systemClock.monotonic() - begun, options, cli);
+    if (failure !== null) throw failure;
+    return 0;
   } finally {
     await lines.flush();
   }
@@ -86,15 +88,15 @@ class Recovery {
     };
   }
 
-  /** What is left, which is nothing unless it was stopped. */
-  async run(first: RecoverPlan): Promise<RecoverPlan> {
+  /** What is left, and why if something is. */
+  async run(first: RecoverPlan): Promise<{ readonly left: RecoverPlan; readonly failure: Failure | null }> {
     for (let plan = first; ; ) {
       const before = totalOf(plan);
-      if (before === 0n) return plan;
+      if (before === 0n) return { left: plan, failure: null };
       const isStopped = await this.#round(plan);
       plan = await planRecovery(this.#loaded, this.#config, this.#choice, this.#cli);
-      if (isStopped) return plan;
-      if (totalOf(plan) >= before) throw this.#stuck(plan);
+      if (isStopped && totalOf(plan) > 0n) return { left: plan, failure: stopped() };
+      if (totalOf(plan) >= before) return { left: plan, failure: this.#stuck(plan) };
     }
   }
 
@@ -142,6 +144,9 @@ class Recovery {
   }
 }
 
+const stopped = (): Failure =>
+  new Failure("internal.cancelled", "stopped before the end; the next run goes on where this one ended");
+
 const totalOf = ({ sinks }: RecoverPlan): bigint => positionsOf(sinks.flatMap((s) => s.gaps));
 
 function tellPlan(plan: RecoverPlan, options: RecoverOptions, cli: Cli): number {
@@ -179,7 +184,7 @@ function tellDone(
   ms: number,
   options: RecoverOptions,
   cli: Cli,
-): number {
+): void {
   const filled = before.sinks.map(({ sink, gaps }) => {
     const lacks = positionsOf(left.sinks.find((s) => s.sink === sink)?.gaps ?? []);
     return { sink, recovered: positionsOf(gaps) - lacks, lacks };
@@ -187,13 +192,8 @@ function tellDone(
   if (options.json) outJson(cli, { sinks: filled, ms: Math.round(ms) });
   else if (totalOf(before) === 0n) cli.out("no gaps\n");
   else
-    for (const { sink, recovered, lacks } of filled)
+    for (const { sink, recovered, lacks } of filled.filter((f) => f.recovered + f.lacks > 0n))
       cli.out(
-        `${printable(sink)}: ${formatCount(Number(recovered))} positions recovered${lacks === 0n ? "" : `, ${lacks} left`} in ${formatDuration(ms)}\n`,
+        `${printable(sink)}: ${recovered} positions recovered${lacks === 0n ? "" : `, ${lacks} left`} in ${formatDuration(ms)}\n`,
       );
-  if (filled.every((f) => f.lacks === 0n)) return 0;
-  throw new Failure(
-    "internal.cancelled",
-    "stopped before the end; the next run goes on where this one ended",
-  );
 }

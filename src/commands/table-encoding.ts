@@ -17,7 +17,7 @@ export function tableEncoding(encoding: ParquetEncoding, codecs: Codecs): (batch
     compress: (input, output) => codecs.zstdCompress(input, output, encoding.level),
   };
   const own = new TableEncoder(
-    new PageContext(encoding.compression === "zstd" ? zstd : null, new SlabPool()),
+    new PageContext(encoding.compression === "zstd" ? zstd : null, new SlabPool(), codecs.crc32),
   );
   let engine: ParquetEncoder | null = null;
   return (batch) => {

@@ -59,7 +59,11 @@ export class ParquetWriter implements RawWriter {
       bound: zstdBound,
       compress: (input: Uint8Array, output: Uint8Array) => parts.codecs.zstdCompress(input, output, level),
     } as const;
-    this.#context = new PageContext(options.compression === "zstd" ? zstd : null, new SlabPool());
+    this.#context = new PageContext(
+      options.compression === "zstd" ? zstd : null,
+      new SlabPool(),
+      parts.codecs.crc32,
+    );
   }
 
   get held(): number {

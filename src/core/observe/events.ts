@@ -326,7 +326,7 @@ export const EVENTS: { readonly [K in EventName]: EventRow<K> } = {
   "schema.learned": {
     level: "info",
     text: (e) =>
-      `${e.topic}: ${e.added.length} columns learned from records, version ${e.version} in ${e.place}: ${named(e.added)}`,
+      `${e.topic}: ${e.added.length} ${e.added.length === 1 ? "column" : "columns"} learned from records, version ${e.version} in ${e.place}: ${named(e.added)}`,
   },
   "sink.troubled": { level: "warn", text: (e) => `${e.sink}: ${failureText(e.failure)}` },
   "sink.recovered": { level: "info", text: (e) => `${e.sink}: works again after ${formatDuration(e.ms)}` },

@@ -3,6 +3,7 @@
  * run of indices, whatever the number of rows. An engine looks at every row of such a column, and where rows come from
  * one file that is a quarter of its work. Ids are those of parquet-format's src/main/thrift/parquet.thrift.
  */
+import { crc32 } from "../../bytes/crc32.ts";
 import { Failure } from "../../failure/failure.ts";
 import { CODEC, ENCODING } from "./page.ts";
 import { putUvarint, ThriftWriter } from "./thrift.ts";
@@ -88,10 +89,18 @@ function pagesOf(value: Uint8Array, rows: number): Pages {
     0,
   );
   const w = new ThriftWriter();
-  w.open().i32(1, PAGE.dictionary).i32(2, dictionary.length).i32(3, dictionary.length);
+  w.open()
+    .i32(1, PAGE.dictionary)
+    .i32(2, dictionary.length)
+    .i32(3, dictionary.length)
+    .i32(4, crc32(dictionary) | 0);
   w.open(7).i32(1, 1).i32(2, ENCODING.plain).close().close().raw(dictionary);
   const dataAt = w.view().length;
-  w.open().i32(1, PAGE.data).i32(2, data.length).i32(3, data.length);
+  w.open()
+    .i32(1, PAGE.data)
+    .i32(2, data.length)
+    .i32(3, data.length)
+    .i32(4, crc32(data) | 0);
   w.open(5).i32(1, rows).i32(2, ENCODING.rleDictionary).i32(3, ENCODING.rle).i32(4, ENCODING.rle);
   w.close().close().raw(data);
   return { bytes: w.view().slice(), dataAt };

@@ -1,8 +1,10 @@
 /**
  * Pages and column chunks. A page is compressed as soon as it is full; what stays in memory of an open row group is
  * its compressed pages. Data pages are version 1: levels and values in one compressed block, the form that every
- * reader knows.
+ * reader knows. Each header has the CRC-32 of what is stored: a disk that gives back another bit is noticed by whoever
+ * reads (recovery, batch jobs, Arrow and parquet-mr where they are told to), and never lands as a value.
  */
+import { crc32 as plainCrc32 } from "../../bytes/crc32.ts";
 import { type OutQueue, SlabBytes, type SlabPool } from "./slabs.ts";
 import { ThriftWriter } from "./thrift.ts";
 
@@ -14,6 +16,9 @@ export interface PageCodec {
   /** Compresses `input` into the start of `output` (at least `bound(input.length)` long); bytes written. */
   compress(input: Uint8Array, output: Uint8Array): number;
 }
+
+/** CRC-32 (ISO-HDLC) of bytes[start, end). */
+export type PageChecksum = (bytes: Uint8Array, start: number, end: number) => number;
 
 /** parquet.thrift: CompressionCodec, Encoding, PageType. */
 export const CODEC = { none: 0, zstd: 6 } as const;
@@ -37,13 +42,15 @@ const KEEP_BYTES = 4 * 1024 * 1024;
 export class PageContext {
   readonly codec: PageCodec | null;
   readonly slabs: SlabPool;
+  readonly crc32: PageChecksum;
   readonly header = new ThriftWriter();
   #compressed = new Uint8Array(0);
   #assembled = new Uint8Array(0);
 
-  constructor(codec: PageCodec | null, slabs: SlabPool) {
+  constructor(codec: PageCodec | null, slabs: SlabPool, crc32: PageChecksum = plainCrc32) {
     this.codec = codec;
     this.slabs = slabs;
+    this.crc32 = crc32;
   }
 
   /** Scratch for one page's raw bytes; content is lost at the next call. */
@@ -116,7 +123,7 @@ export class ChunkPages {
   /** `raw`: levels, then values in `encoding`. `values` counts nulls and empty lists too, as the format wants. */
   data(raw: Uint8Array, values: number, encoding: number): void {
     const stored = this.#store(raw);
-    const h = this.#header(PAGE_TYPE.data, raw.length, stored.length);
+    const h = this.#header(PAGE_TYPE.data, raw.length, stored);
     h.open(5).i32(1, values).i32(2, encoding).i32(3, ENCODING.rle).i32(4, ENCODING.rle).close().close();
     this.#add(stored, raw.length);
     this.#values += values;
@@ -126,7 +133,7 @@ export class ChunkPages {
   /** Must come before the data pages. `raw`: PLAIN values. */
   dictionary(raw: Uint8Array, values: number): void {
     const stored = this.#store(raw);
-    const h = this.#header(PAGE_TYPE.dictionary, raw.length, stored.length);
+    const h = this.#header(PAGE_TYPE.dictionary, raw.length, stored);
     h.open(7).i32(1, values).i32(2, ENCODING.plain).close().close();
     this.#add(stored, raw.length);
     this.#dictionaryBytes = this.#bytes.length;
@@ -168,10 +175,11 @@ export class ChunkPages {
     return this.#codec === null ? raw : this.#context.compress(raw, this.#codec);
   }
 
-  #header(type: number, rawBytes: number, bytes: number): ThriftWriter {
+  #header(type: number, rawBytes: number, stored: Uint8Array): ThriftWriter {
     const h = this.#context.header;
     h.reset();
-    return h.open().i32(1, type).i32(2, rawBytes).i32(3, bytes);
+    const crc = this.#context.crc32(stored, 0, stored.length) | 0;
+    return h.open().i32(1, type).i32(2, rawBytes).i32(3, stored.length).i32(4, crc);
   }
 
   #add(stored: Uint8Array, rawBytes: number): void {
