@@ -28,9 +28,16 @@ import { besideParts, keptTables, laneConfig, withAnswers } from "./stream-parts
 
 const NAME = "raw, read again";
 
-/** `config`: its sinks are those to fill, and the primary one. `streams`: of one incarnation. */
+interface RecoverConfigs {
+  /** Its sinks are those to fill, and the primary one. */
+  readonly config: ResolvedConfig;
+  /** As it is loaded: columns that are learned have names that each of its sinks can have, filled now or not. */
+  readonly whole: ResolvedConfig;
+}
+
+/** `streams`: of one incarnation. */
 export async function buildRecovery(
-  config: ResolvedConfig,
+  { config, whole }: RecoverConfigs,
   { wanted, index }: RecoverPlan,
   streams: readonly StreamId[],
   observer: Observer,
@@ -44,7 +51,7 @@ export async function buildRecovery(
   const beside = besideParts(config, context);
   for (const b of beside) await b.spec.prepare();
   const stores = objectSinkStores(config.pipeline.name, raw, instance, null);
-  const schemas = schemaService(config, stores, { instance, observer });
+  const schemas = schemaService(whole, stores, { instance, observer });
   const keys = new Set(streams.map(streamKey));
   const mine = new Map([...wanted].filter(([key]) => keys.has(key)));
   const source = new ReplaySource(

@@ -57,7 +57,10 @@ export async function runRecover(options: RecoverOptions, cli: Cli): Promise<num
 /** Round after round, as long as each of them fills something. */
 class Recovery {
   readonly #loaded: PipelineConfig;
+  /** With the sinks that are filled alone. */
   readonly #config: ResolvedConfig;
+  /** What is learned holds for all sinks. */
+  readonly #whole: ResolvedConfig;
   readonly #choice: RecoverChoice;
   readonly #cli: Cli;
   readonly #observer: Observer;
@@ -75,6 +78,7 @@ class Recovery {
     this.#loaded = loaded;
     const fill = sinksToFill(config.sinks, choice.sinks, config.file);
     this.#config = { ...config, sinks: [config.sink, ...fill] };
+    this.#whole = config;
     this.#choice = choice;
     this.#cli = cli;
     const screen = new Screen(lines, null);
@@ -103,7 +107,12 @@ class Recovery {
   /** True if it was stopped. */
   async #round(plan: RecoverPlan): Promise<boolean> {
     for (const streams of byIncarnation(plan.wanted).values()) {
-      const runner = await buildRecovery(this.#config, plan, streams, this.#observer);
+      const runner = await buildRecovery(
+        { config: this.#config, whole: this.#whole },
+        plan,
+        streams,
+        this.#observer,
+      );
       let isStopped = false;
       const stoppable = {
         drain: (reason: string) => {
