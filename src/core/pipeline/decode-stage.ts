@@ -218,7 +218,7 @@ export class DecodeStage {
     this.#news = null;
     const keys: DecodedPart<DecodedGroup> = { groups: [], refused: [] };
     const values: DecodedPart<DecodedGroup> = { groups: [], refused: [] };
-    const missing = this.#read(batch, "key", keys) ?? this.#read(batch, "value", values);
+    const missing = this.#read(batch, "key", keys) ?? this.#read(batch, "value", values) ?? this.#unfitted();
     if (missing !== null) return missing;
     const news: News | null = this.#news;
     if (news !== null && mayLearn) return () => this.#learn(topic, news);
@@ -316,8 +316,12 @@ export class DecodeStage {
         for (const f of fields) this.#names[part].add(f.name);
       }
     }
-    // The values come next, and end with a table that fits.
-    return this.#fitted || part === "key" ? null : () => this.#fit(this.#fields, null);
+    return null;
+  }
+
+  /** Sinks open sets for positions without rows, too, so their tables fit before anything is given. */
+  #unfitted(): (() => Promise<void>) | null {
+    return this.#fitted ? null : () => this.#fit(this.#fields, null);
   }
 
   /** `one`: the schema whose columns are new. */

@@ -553,3 +553,12 @@ test("small batches are gathered to groups of rows", async () => {
   await w.abort();
   expect(w.held).toBe(0);
 });
+
+test("positions without rows that come first are given to sinks whose tables fit", async () => {
+  const s = stage();
+  const batch = batchOf([row(5, { value: bytes("") })]);
+  s.take(0, "s" as never, { ...batch, rows: 0 });
+  expect([given.length, fits]).toEqual([0, [" again"]]);
+  await s.settled();
+  expect([given.length, fits, fatal]).toEqual([1, [" again"], []]);
+});
