@@ -218,7 +218,9 @@ export class DecodeStage {
     this.#news = null;
     const keys: DecodedPart<DecodedGroup> = { groups: [], refused: [] };
     const values: DecodedPart<DecodedGroup> = { groups: [], refused: [] };
-    const missing = this.#read(batch, "key", keys) ?? this.#read(batch, "value", values) ?? this.#unfitted();
+    const unread = this.#read(batch, "key", keys) ?? this.#read(batch, "value", values);
+    // Sinks open sets for positions without rows, too.
+    const missing = unread ?? (this.#fitted ? null : () => this.#fit(this.#fields, null));
     if (missing !== null) return missing;
     const news: News | null = this.#news;
     if (news !== null && mayLearn) return () => this.#learn(topic, news);
@@ -317,11 +319,6 @@ export class DecodeStage {
       }
     }
     return null;
-  }
-
-  /** Sinks open sets for positions without rows, too, so their tables fit before anything is given. */
-  #unfitted(): (() => Promise<void>) | null {
-    return this.#fitted ? null : () => this.#fit(this.#fields, null);
   }
 
   /** `one`: the schema whose columns are new. */
