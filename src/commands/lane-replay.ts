@@ -34,6 +34,7 @@ interface OpenSet {
   readonly serial: number;
   readonly files: readonly MemoryFile[];
   readonly oneFile: boolean;
+  readonly twoLives: boolean;
 }
 
 interface OpenRows {
@@ -82,7 +83,11 @@ class ReplayDecoder {
 
   #begun(set: OpenSet, { stream: number, from, next }: Frame, stream: StreamId): OpenRows {
     this.#left();
-    const rows = new RawRows({ ...this.#o, stream, from, next }, this.#query(set, stream, { from, next }));
+    const { twoLives } = set;
+    const rows = new RawRows(
+      { ...this.#o, stream, from, next, twoLives },
+      this.#query(set, stream, { from, next }),
+    );
     this.#rows = { set, stream: number, next, rows };
     return this.#rows;
   }
@@ -108,11 +113,11 @@ class ReplayDecoder {
 
 function* nothing(): ReturnType<DuckEngine["stream"]> {}
 
-function openSet({ serial, groups, oneFile }: PackedGroups): OpenSet {
+function openSet({ serial, groups, ...how }: PackedGroups): OpenSet {
   const files = groups.map((group) => {
     const file = new MemoryFile();
     file.write(group, 0);
     return file;
   });
-  return { serial, files, oneFile };
+  return { serial, files, ...how };
 }

@@ -13,6 +13,7 @@ import { groupFooter, placeChunks } from "../core/formats/parquet/group-file.ts"
 import type { ParquetFooter, RowGroupInfo } from "../core/formats/parquet/read-footer.ts";
 import { walkPages } from "../core/formats/parquet/walk-pages.ts";
 import type { FileBytes } from "../core/ports/file-bytes.ts";
+import { isEarlierLife, type Span } from "../core/records/stream.ts";
 import { RAW_PLACES } from "../core/recovery/raw-rows.ts";
 import type { ReadSet } from "../core/recovery/replay-source.ts";
 import { openBucket } from "./bucket-reader.ts";
@@ -32,8 +33,14 @@ export function readSets(open: OpenRaw, prefix: string): ReadSet {
   return async (set) => {
     const groups: Uint8Array[] = [];
     for (const target of set.targets) groups.push(...(await groupsOf(set, target, open, prefix)));
-    return { groups, oneFile: set.targets.length === 1 };
+    return { groups, oneFile: set.targets.length === 1, twoLives: hasTwoLives(set.spans) };
   };
+}
+
+/** Two incarnations of one partition. */
+function hasTwoLives(spans: readonly Span[]): boolean {
+  const streams = new Set(spans.map((s) => s.stream));
+  return [...streams].some((a) => [...streams].some((b) => isEarlierLife(a, b)));
 }
 
 function opener(sink: SinkOf<"parquet">): OpenRaw {

@@ -125,7 +125,7 @@ describe("raw that is read again", () => {
       [EARLIER, "new"],
       [{ ...STREAM, topic: "o'rders" }, "name"],
     ] as const) {
-      const got = await replayed([file], { stream, from: 0n, next: 30n });
+      const got = await replayed([file], { stream, from: 0n, next: 30n, others: [STREAM, EARLIER] });
       expect(got.rows.map((r) => Buffer.from(r._twg_source_value as Uint8Array).toString())).toEqual(
         rows(text).map((r) => Buffer.from(r.value!).toString()),
       );
@@ -142,6 +142,8 @@ describe("raw that is read again", () => {
     expect(await code(replayed([file.slice(0, -20)], wanted, 300))).toBe("files.not_parquet");
     expect(await code(replayed([file], wanted, 301))).toBe("recovery.not_raw");
     expect(await code(replayed([file, file], wanted))).toBe("recovery.raw_order");
+    const alien = fileOf([batchOf(RICH.slice(0, 300), EARLIER)]);
+    expect(await code(replayed([alien], wanted))).toBe("recovery.not_raw");
     const options = parquetSinkSpec.parse({ path: "/nowhere/at/all" });
     const sink = { ...options, type: "parquet" } as unknown as SinkOf<"parquet">;
     const set = { id: "s", targets: [{ key: "x.parquet", bytes: 1, rows: 1 }], spans: [], rows: 1, bytes: 1 };

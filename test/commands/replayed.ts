@@ -16,12 +16,14 @@ export interface Wanted {
   readonly stream: StreamId;
   readonly from: bigint;
   readonly next: bigint;
+  /** Also in the set. */
+  readonly others?: readonly StreamId[];
 }
 
 /** `written`: rows that each file is said to have, where they are not what it has. */
 export async function replayedBatches(
   files: readonly Uint8Array[],
-  { stream, from, next }: Wanted,
+  { stream, from, next, others = [] }: Wanted,
   written?: number,
 ): Promise<RawBatch[]> {
   const folder = mkdtempSync(join(tmpdir(), "twg-recover-"));
@@ -36,7 +38,7 @@ export async function replayedBatches(
     });
     const options = parquetSinkSpec.parse({ path: folder });
     const sink = { ...options, type: "parquet", name: "raw" } as unknown as SinkOf<"parquet">;
-    const spans = [{ stream: streamKey(stream), from, next }];
+    const spans = [stream, ...others].map((s) => ({ stream: streamKey(s), from, next }));
     const packed = { ...(await rawSets(sink)({ id: "s", targets, spans, rows: 0, bytes: 0 })), serial: 3 };
     const buffer = new ArrayBuffer(packedBytes(packed));
     packGroups(packed, buffer);

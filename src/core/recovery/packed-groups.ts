@@ -3,6 +3,8 @@ import { Failure } from "../failure/failure.ts";
 
 const WORD = 4;
 const HEAD_WORDS = 3;
+const ONE_FILE = 1;
+const TWO_LIVES = 2;
 
 export interface PackedGroups {
   /** Of the bundle: buffers are used again, so they do not tell bundles apart. */
@@ -10,6 +12,8 @@ export interface PackedGroups {
   readonly groups: readonly Uint8Array[];
   /** They are of one file, so rows of a stream follow one another. */
   readonly oneFile: boolean;
+  /** A topic that was made anew has positions in them twice: record ids tell its lives apart. */
+  readonly twoLives: boolean;
 }
 
 const headBytes = (groups: number): number => (HEAD_WORDS + groups) * WORD;
@@ -19,10 +23,10 @@ export function packedBytes({ groups }: Pick<PackedGroups, "groups">): number {
 }
 
 /** `buffer` has room for `packedBytes`. */
-export function packGroups({ serial, groups, oneFile }: PackedGroups, buffer: ArrayBuffer): void {
+export function packGroups({ serial, groups, oneFile, twoLives }: PackedGroups, buffer: ArrayBuffer): void {
   const view = new DataView(buffer);
   const bytes = new Uint8Array(buffer);
-  view.setUint32(0, oneFile ? 1 : 0, true);
+  view.setUint32(0, (oneFile ? ONE_FILE : 0) | (twoLives ? TWO_LIVES : 0), true);
   view.setUint32(WORD, groups.length, true);
   view.setUint32(2 * WORD, serial, true);
   let at = headBytes(groups.length);
@@ -44,5 +48,7 @@ export function unpackGroups(bytes: Uint8Array): PackedGroups {
     at = end;
     return group;
   });
-  return { serial: view.getUint32(2 * WORD, true), groups, oneFile: view.getUint32(0, true) === 1 };
+  const flags = view.getUint32(0, true);
+  const [oneFile, twoLives] = [(flags & ONE_FILE) !== 0, (flags & TWO_LIVES) !== 0];
+  return { serial: view.getUint32(2 * WORD, true), groups, oneFile, twoLives };
 }

@@ -91,6 +91,8 @@ export interface RawRowsOptions {
   readonly stream: StreamId;
   readonly from: bigint;
   readonly next: bigint;
+  /** Rows of the topic before or after it was made anew may be among them. */
+  readonly twoLives: boolean;
   /** Most of a batch. */
   readonly maxRows: number;
   readonly maxBytes: number;
@@ -136,6 +138,12 @@ export class RawRows {
       this.#batch = next.value;
       this.#match = idsMatch(next.value, this.#o.stream);
       this.#row = 0;
+      // What is nobody's here would be missed by everybody, and covered.
+      if (!this.#o.twoLives && this.#match.includes(0))
+        throw new Failure("recovery.not_raw", "a row has the id of another record", {
+          at: streamKey(this.#o.stream),
+          hint: "Have files of the raw sink been rewritten, or written by another program?",
+        });
     }
     return true;
   }

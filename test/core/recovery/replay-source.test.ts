@@ -91,7 +91,7 @@ function started() {
     ],
     {
       order: new ReplayOrder(INDEX, WANTED),
-      read: async (s) => ({ groups: [bytes(`s${s.id}`), bytes("!")], oneFile: true }),
+      read: async (s) => ({ groups: [bytes(`s${s.id}`), bytes("!")], oneFile: true, twoLives: false }),
     },
   );
   return { host, source };
@@ -125,7 +125,7 @@ test("a stream that goes back while a set is read is not given that set before t
     order: new ReplayOrder(INDEX, new Map([[A, WANTED.get(A)!]])),
     read: async (s) => {
       await new Promise<void>((resolve) => reads.push(resolve));
-      return { groups: [bytes(`s${s.id}`)], oneFile: true };
+      return { groups: [bytes(`s${s.id}`)], oneFile: true, twoLives: false };
     },
   });
   const run = source.run(host.host);
