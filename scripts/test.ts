@@ -32,7 +32,7 @@ const binary = join(repo, "dist/twg");
 const coverageOf = (phase: string) => join(repo, ".cache/coverage", phase);
 
 /** Folders whose tests need real servers. */
-const SERVED = ["test/real/", "test/e2e/", "test/servers/", "test/readers/python"];
+const SERVED = ["test/real/", "test/e2e/", "test/servers/", "test/readers/"];
 /** Builds for every machine, run in containers: too long for the hooks. */
 const MACHINES = "test/machines/";
 const MINUTE = 60_000;

@@ -67,7 +67,7 @@ function told(decoder: TextRecords, payloads: readonly Uint8Array[], faults: Dec
 }
 
 /** Every so many cases: a decoder for each costs more than the rest. */
-const LEARN_EVERY = 16;
+const LEARN_EVERY = 64;
 
 function learn(payloads: readonly Uint8Array[]): void {
   const fields = appendFields([], inferRecords(payloads, OPTIONS.reserved), {

@@ -11,21 +11,25 @@ import { TARGETS } from "../../scripts/fuzz/table.ts";
 import { buildBatch } from "../brokers/kafka/batch-builder.ts";
 import { legacyMessage } from "../brokers/kafka/legacy-builder.ts";
 
-const CASES = 4000;
+const CASES = 2000;
 
-test.each(TARGETS.map((t) => [t.name, t] as const))("%s", async (_, target) => {
-  let refused = 0;
-  for (let n = 0; n < CASES; n++) {
-    try {
-      if (await target.run(n)) refused++;
-    } catch (e) {
-      throw new Error(`case ${n}`, { cause: e });
+test.each(TARGETS.map((t) => [t.name, t] as const))(
+  "%s",
+  async (_, target) => {
+    let refused = 0;
+    for (let n = 0; n < CASES; n++) {
+      try {
+        if (await target.run(n)) refused++;
+      } catch (e) {
+        throw new Error(`case ${n}`, { cause: e });
+      }
     }
-  }
-  // Neither all nor nothing gets through, or the damage would test nothing.
-  expect(refused).toBeGreaterThan(CASES / 50);
-  expect(refused).toBeLessThan(CASES);
-});
+    // Neither all nor nothing gets through, or the damage would test nothing.
+    expect(refused).toBeGreaterThan(CASES / 50);
+    expect(refused).toBeLessThan(CASES);
+  },
+  120_000,
+);
 
 test("a case number is one input for ever", () => {
   const bytes = Uint8Array.from({ length: 200 }, (_, i) => i);

@@ -44,7 +44,7 @@ const FORBIDDEN: readonly (readonly [...Case, rule: string])[] = [
     "src/core/pipeline/a.ts",
     "src/adapters/kafka/b.ts",
     value,
-    "rank-pipeline-imports-higher",
+    "rank-pipeline-recovery-imports-higher",
   ],
   ["a Node module from core", "src/core/records/a.ts", "node:fs", bare, "core-does-io"],
   ["a Bun module from core", "src/core/records/a.ts", "bun:ffi", bare, "core-does-io"],
