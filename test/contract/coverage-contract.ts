@@ -311,6 +311,15 @@ export function coverageContract(
           expect(await a.keeper.topic(topic)).toBeNull();
           await run(a.keeper.rememberTopic(topic, { topicId: "id-1", incarnation: 0 }));
           await run(a.keeper.rememberTopic(topic, { topicId: "id-2", incarnation: 1 }));
+          // Somebody who does not know that yet: what is there holds.
+          for (const late of [
+            { topicId: "id-2", incarnation: 0 },
+            { topicId: "id-3", incarnation: 1 },
+          ])
+            expect(await run(a.keeper.rememberTopic(topic, late))).toEqual({
+              topicId: "id-2",
+              incarnation: 1,
+            });
         }
         lives.set("a", "dead");
         const b = await opened("b");

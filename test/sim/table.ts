@@ -51,7 +51,7 @@ export class SimTable {
       recordLost: nothing,
       rememberOrigins: nothing,
       topic: () => call(() => null),
-      rememberTopic: nothing,
+      rememberTopic: (_, memory) => call(() => memory),
       lease: (window) => call(() => ({ kind: "lease", window, lease: 1 }) as const),
       heartbeat: nothing,
       fenced: null,

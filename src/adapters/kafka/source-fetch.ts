@@ -274,8 +274,8 @@ export class FetchLoop {
 
   #readOne(asked: Asked, answer: FetchResponsePartition, response: FetchResponse, at: string): Frame | null {
     const p = asked.partition;
-    const diverged =
-      answer.divergingEpoch.endOffset >= 0n && answer.divergingEpoch.endOffset < asked.position;
+    // Wherever that epoch ends: the leader has no record of ours before the position, or one of another epoch.
+    const diverged = answer.divergingEpoch.endOffset >= 0n;
     if ((answer.errorCode !== ERROR.NONE || diverged) && this.#watch.toLeader(p, this.broker)) return null;
     if (answer.errorCode !== ERROR.NONE) {
       this.#watch.partitionFailed(p, answer, response, at);

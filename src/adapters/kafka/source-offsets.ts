@@ -249,6 +249,12 @@ function readCommitted(
   }
 }
 
+/** The last epoch that the leader has at or below the one that was asked for (-1: it does not say), and where that ends. */
+interface EpochEnd {
+  readonly end: bigint;
+  readonly epoch: number;
+}
+
 /**
  * Where the log of `leaderEpoch` ended, as the current leader has it: below our position the log was cut. Null: the
  * broker cannot tell. Throws a retryable Failure when the leader has changed again.
@@ -258,7 +264,7 @@ export async function epochEnd(
   at: TopicPartition,
   leaderEpoch: number,
   signal: AbortSignal,
-): Promise<bigint | null> {
+): Promise<EpochEnd | null> {
   const { leader, requestEpoch } = client.metadata.leader(at.topic, at.partition);
   const link = await client.link(leader, CONTROL, signal);
   let version: number;
@@ -280,5 +286,5 @@ export async function epochEnd(
     if (kafkaError(answer.errorCode).action === "version") return null;
     throw brokerFailure(answer.errorCode, what, link.at);
   }
-  return answer.endOffset < 0n ? null : answer.endOffset;
+  return answer.endOffset < 0n ? null : { end: answer.endOffset, epoch: answer.leaderEpoch };
 }

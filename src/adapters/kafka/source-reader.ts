@@ -271,7 +271,7 @@ export class PartitionReader implements FetchWatch {
   }
 
   diverged(p: Partition, endOffset: bigint): void {
-    this.#p.fail(truncated(p.name, p.position, endOffset));
+    this.#p.fail(cut(p, endOffset));
   }
 
   unreadable(p: Partition, failure: Failure): void {
@@ -313,7 +313,9 @@ export class PartitionReader implements FetchWatch {
       try {
         const end = await epochEnd(client, p, p.lastEpoch, client.life);
         if (p.version !== version) break;
-        if (end !== null && end < p.position) throw truncated(p.name, p.position, end);
+        // A leader that never had our epoch has other records below our position, however long its log is.
+        const isOther = end !== null && end.epoch >= 0 && end.epoch < p.lastEpoch && p.lastEpoch <= epoch;
+        if (end !== null && (isOther || end.end < p.position)) throw cut(p, end.end);
         p.checkedEpoch = Math.max(p.checkedEpoch, epoch);
         p.state = "fetching";
         this.#p.checked();
@@ -383,4 +385,9 @@ export class PartitionReader implements FetchWatch {
     p.state = "fetching";
     this.#hold(p);
   }
+}
+
+/** It was cut below the position, wherever it ends by now. */
+function cut({ name, position }: Partition, end: bigint): Failure {
+  return truncated(name, position, end < position ? end : position - 1n);
 }

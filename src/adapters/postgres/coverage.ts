@@ -131,7 +131,7 @@ export class PostgresCoverage implements StreamCoverage {
     return this.#waitedOut(() => this.#alone((c) => readTopic(c, this.#names, this.#key, name)));
   }
 
-  rememberTopic(name: string, memory: TopicMemory): Promise<void> {
+  rememberTopic(name: string, memory: TopicMemory): Promise<TopicMemory> {
     return this.#waitedOut(() => this.#owned((c) => writeTopic(c, this.#names, this.#key, name, memory)));
   }
 

@@ -313,16 +313,16 @@ export function rememberOrigins(origins: readonly Origin[]): Change<void> {
   };
 }
 
-export function rememberTopic(name: string, memory: TopicMemory): Change<void> {
+export function rememberTopic(name: string, { topicId, incarnation }: TopicMemory): Change<TopicMemory> {
   return (state) => {
     const old = state.topics.get(name);
-    if (old?.topicId === memory.topicId && old.incarnation === memory.incarnation)
-      return { state, answer: undefined };
-    const { topicId, incarnation } = memory;
-    return {
-      state: { ...state, topics: new Map(state.topics).set(name, { topicId, incarnation }) },
-      answer: undefined,
-    };
+    // An id that was not known may be added.
+    const isAhead =
+      old !== undefined &&
+      (old.incarnation > incarnation || (old.incarnation === incarnation && old.topicId !== ""));
+    if (isAhead) return { state, answer: old };
+    const answer = { topicId, incarnation };
+    return { state: { ...state, topics: new Map(state.topics).set(name, answer) }, answer };
   };
 }
 

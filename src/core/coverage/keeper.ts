@@ -184,7 +184,7 @@ export class CoverageKeeper implements CoverageStore {
     return Promise.resolve(this.state.topics.get(name) ?? null);
   }
 
-  rememberTopic(name: string, memory: TopicMemory): Promise<void> {
+  rememberTopic(name: string, memory: TopicMemory): Promise<TopicMemory> {
     return this.#waitedOut(() => this.#owned(rememberTopic(name, memory)));
   }
 

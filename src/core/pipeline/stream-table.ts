@@ -7,7 +7,15 @@ import { firstUncovered, unionRanges } from "../coverage/ranges.ts";
 import type { Ledger } from "../delivery/ledger.ts";
 import { planStart, type StartPlan } from "../delivery/start.ts";
 import { asFailure, Failure } from "../failure/failure.ts";
-import type { Authority, Claim, LostRange, Origin, Range, StreamCoverage } from "../ports/coverage.ts";
+import type {
+  Authority,
+  Claim,
+  LostRange,
+  Origin,
+  Range,
+  StreamCoverage,
+  TopicMemory,
+} from "../ports/coverage.ts";
 import type { LaneStream } from "../ports/lane.ts";
 import type { Observer } from "../ports/observer.ts";
 import type { FoundStream, StreamStart } from "../ports/source.ts";
@@ -334,29 +342,34 @@ export class StreamTable {
     return named;
   }
 
-  async #incarnation(name: string, f: FoundStream): Promise<{ incarnation: number; renewed: boolean }> {
-    const memory = await this.#p.coverage.topic(name);
-    if (memory === null) {
-      await this.#p.coverage.rememberTopic(name, { topicId: f.topicId ?? "", incarnation: 0 });
-      return { incarnation: 0, renewed: false };
+  /** Until what we would remember holds: another member may have seen the same topic a moment before us. */
+  async #incarnation(
+    name: string,
+    f: FoundStream,
+  ): Promise<{ readonly incarnation: number; readonly renewed: boolean }> {
+    for (let memory = await this.#p.coverage.topic(name); ; ) {
+      const next = this.#next(memory, f);
+      if (next === null) return { incarnation: memory!.incarnation, renewed: false };
+      const held = await this.#p.coverage.rememberTopic(name, next);
+      const { incarnation, topicId } = next;
+      if (held.incarnation === incarnation && held.topicId === topicId)
+        return { incarnation, renewed: memory !== null && incarnation > memory.incarnation };
+      memory = held;
     }
-    if (f.topicId === null || memory.topicId === f.topicId) {
-      return { incarnation: memory.incarnation, renewed: false };
-    }
-    if (memory.topicId === "") {
-      // A broker that knew no ids was upgraded: from now on a topic that is made anew is noticed.
-      await this.#p.coverage.rememberTopic(name, { topicId: f.topicId, incarnation: memory.incarnation });
-      return { incarnation: memory.incarnation, renewed: false };
-    }
-    if (this.#rules.onRecreated === "fail") {
-      throw new Failure("kafka.topic_recreated", `topic ${f.topic} was deleted and made anew`, {
-        at: f.topic,
-        hint: `Its id was ${memory.topicId} and is ${f.topicId} now. Set source.on_recreated = "new_incarnation" to read the new topic from its start beside the old data`,
-      });
-    }
-    const incarnation = memory.incarnation + 1;
-    await this.#p.coverage.rememberTopic(name, { topicId: f.topicId, incarnation });
-    return { incarnation, renewed: true };
+  }
+
+  /** What is to be remembered; null: it is. */
+  #next(memory: TopicMemory | null, { topic, topicId }: FoundStream): TopicMemory | null {
+    if (memory === null) return { topicId: topicId ?? "", incarnation: 0 };
+    const { incarnation } = memory;
+    if (topicId === null || memory.topicId === topicId) return null;
+    // A broker that knew no ids was upgraded: from now on a topic that is made anew is noticed.
+    if (memory.topicId === "") return { topicId, incarnation };
+    if (this.#rules.onRecreated === "new_incarnation") return { topicId, incarnation: incarnation + 1 };
+    throw new Failure("kafka.topic_recreated", `topic ${topic} was deleted and made anew`, {
+      at: topic,
+      hint: `Its id was ${memory.topicId} and is ${topicId} now. Set source.on_recreated = "new_incarnation" to read the new topic from its start beside the old data`,
+    });
   }
 }
 

@@ -107,7 +107,11 @@ export interface StreamCoverage {
    */
   rememberOrigins(origins: readonly Origin[]): Promise<void>;
   topic(name: string): Promise<TopicMemory | null>;
-  rememberTopic(name: string, memory: TopicMemory): Promise<void>;
+  /**
+   * Gives what holds then: what somebody else remembered meanwhile stays if it is of the same incarnation or a later one.
+   * Members of a group see a topic that was made anew at the same time, and its streams must have one name.
+   */
+  rememberTopic(name: string, memory: TopicMemory): Promise<TopicMemory>;
   /** Recovery windows (a later issue uses them; the contract tests already do). */
   lease(window: string): Promise<Authority>;
   /** Tells others that we live. The runner calls it on an interval. */

@@ -35,6 +35,10 @@ export class ReplayCoverage implements StreamCoverage {
     return { stream, authority, covered, lost: [], origin: first.from, staleCommit: null };
   }
 
+  rememberTopic(): Promise<TopicMemory> {
+    return this.topic();
+  }
+
   topic(): Promise<TopicMemory> {
     return Promise.resolve({ topicId: "", incarnation: this.#incarnation });
   }
@@ -46,7 +50,6 @@ export class ReplayCoverage implements StreamCoverage {
   async open(): Promise<void> {}
   async recordLost(): Promise<void> {}
   async rememberOrigins(): Promise<void> {}
-  async rememberTopic(): Promise<void> {}
   async heartbeat(): Promise<void> {}
   async close(): Promise<void> {}
 

@@ -290,6 +290,24 @@ describe("positions without a place in the log", () => {
   }
 
   for (const fetchMax of [17, 11] as const) {
+    test(`a log that was cut and has grown far beyond our position since, before we began (Fetch up to ${fetchMax})`, async () => {
+      const profile = {
+        ...PROFILES["3.9"],
+        versions: { ...PROFILES["3.9"].versions, Fetch: [4, fetchMax] as const },
+      };
+      const b = new SourceBench({ cluster: { profile }, source: { group: "g" }, leaderEpoch: 1 });
+      b.cluster.createTopic("orders", { partitions: 1 });
+      b.fill("orders", 0, 4);
+      // Our record of epoch 1 at 11 is gone; epoch 0 reaches further now than we had read.
+      b.fill("orders", 0, 4);
+      b.cluster.commit("g", "orders", 0, { offset: 12n, leaderEpoch: -1, metadata: null });
+      b.cluster.truncate("orders", 0, 24n);
+      b.cluster.truncate("orders", 0, 24n);
+      b.fill("orders", 0, 1);
+      b.start();
+      await b.until(() => b.outcome === "kafka.truncated");
+      await b.close();
+    });
     for (const cut of [true, false]) {
       test(`a log that ${cut ? "was cut" : "has a new leader"} before we began, where coverage knows the epoch (Fetch up to ${fetchMax})`, async () => {
         const profile = {

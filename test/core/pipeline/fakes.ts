@@ -290,13 +290,19 @@ export class FakeCoverage implements CoverageStore {
     }
   }
 
+  /** What another member remembers before the next of ours. */
+  meanwhile: TopicMemory | null = null;
+
   async topic(name: string): Promise<TopicMemory | null> {
     return this.topics.get(name) ?? null;
   }
 
-  async rememberTopic(name: string, memory: TopicMemory): Promise<void> {
+  async rememberTopic(name: string, memory: TopicMemory): Promise<TopicMemory> {
     this.#journal.push(`topic ${name} ${memory.topicId} ${memory.incarnation}`);
-    this.topics.set(name, memory);
+    const held = this.meanwhile ?? memory;
+    this.meanwhile = null;
+    this.topics.set(name, held);
+    return held;
   }
 
   async lease(window: string): Promise<Authority> {

@@ -128,6 +128,8 @@ describe.skipIf(POSTGRES === null)("coverage in PostgreSQL", () => {
     expect(await s.coverage.topic("kafka/c1/orders")).toBeNull();
     await s.coverage.rememberTopic("kafka/c1/orders", { topicId: "a", incarnation: 0 });
     await s.coverage.rememberTopic("kafka/c1/orders", { topicId: "b", incarnation: 1 });
+    const late = { topicId: "b", incarnation: 0 };
+    expect(await s.coverage.rememberTopic("kafka/c1/orders", late)).toEqual({ topicId: "b", incarnation: 1 });
     expect(await s.coverage.topic("kafka/c1/orders")).toEqual({ topicId: "b", incarnation: 1 });
     expect([await s.coverage.lease("w"), await s.coverage.lease("w")]).toMatchObject([
       { lease: 1 },

@@ -282,7 +282,7 @@ export class KafkaCoverage implements StreamCoverage {
     );
   }
 
-  rememberTopic(name: string, memory: TopicMemory): Promise<void> {
+  rememberTopic(name: string, memory: TopicMemory): Promise<TopicMemory> {
     return this.#owned(rememberTopic(name, memory));
   }
 

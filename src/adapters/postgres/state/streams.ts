@@ -212,16 +212,18 @@ export async function writeTopic(
   key: SinkKey,
   name: string,
   memory: TopicMemory,
-): Promise<void> {
+): Promise<TopicMemory> {
   await connection.query(
-    `INSERT INTO ${names.table("topic")} (pipeline, sink, name, topic_id, incarnation) VALUES ($1, $2, $3, $4, $5::integer)
-     ON CONFLICT (pipeline, sink, name) DO UPDATE SET topic_id = excluded.topic_id, incarnation = excluded.incarnation`,
+    `INSERT INTO ${names.table("topic")} AS t (pipeline, sink, name, topic_id, incarnation) VALUES ($1, $2, $3, $4, $5::integer)
+     ON CONFLICT (pipeline, sink, name) DO UPDATE SET topic_id = excluded.topic_id, incarnation = excluded.incarnation
+     WHERE t.incarnation < excluded.incarnation OR (t.incarnation = excluded.incarnation AND t.topic_id = '')`,
     key.pipeline,
     key.sink,
     name,
     memory.topicId,
     String(memory.incarnation),
   );
+  return (await readTopic(connection, names, key, name)) ?? memory;
 }
 
 export async function raiseLease(
