@@ -256,8 +256,7 @@ export class BatchRunner {
     if (known !== null) return known.incarnation;
     const next = await coverage.lease(RANKS);
     const rank = next.kind === "lease" ? next.lease : 0;
-    await coverage.rememberTopic(f.stream!, { topicId: f.sha256, incarnation: rank });
-    return rank;
+    return (await coverage.rememberTopic(f.stream!, { topicId: f.sha256, incarnation: rank })).incarnation;
   }
 
   #skip(f: BatchFile): void {
