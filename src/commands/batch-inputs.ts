@@ -35,10 +35,11 @@ export class BatchInputs {
     this.#access = access;
   }
 
-  readonly open = (place: FilePlace): FileBytes =>
-    place.revision === null
-      ? openLocalFile(place)
-      : openObject(this.#bucket(objectAddress(place.path).bucket), place);
+  readonly open = (place: FilePlace): FileBytes => {
+    if (place.revision === null) return openLocalFile(place);
+    const { bucket, key } = objectAddress(place.path);
+    return openObject(this.#bucket(bucket), key, place);
+  };
 
   /** Objects behind an s3:// input, in the order of their names. */
   async objects(input: string): Promise<LocalFile[]> {

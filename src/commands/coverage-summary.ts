@@ -3,7 +3,7 @@ import { holes, normalRanges, subtractRanges } from "../core/coverage/ranges.ts"
 import type { CoverageState, StreamState } from "../core/coverage/state.ts";
 import type { LostRange, Range } from "../core/ports/coverage.ts";
 import { fileCoverage, isFileStream } from "../core/records/file-stream.ts";
-import type { StreamKey } from "../core/records/stream.ts";
+import { type StreamKey, streamParts } from "../core/records/stream.ts";
 
 export interface StreamSummary {
   readonly stream: StreamKey;
@@ -93,14 +93,13 @@ function fileSummary(stream: StreamKey, s: StreamState): StreamSummary {
 
 function streamSummary(stream: StreamKey, s: StreamState): StreamSummary {
   if (isFileStream(stream)) return fileSummary(stream, s);
-  // `transport/cluster/topic/incarnation/partition`; none of them holds a slash.
-  const [, , topic = "", incarnation = "", partition = ""] = stream.split("/");
+  const { topic, incarnation, partition } = streamParts(stream);
   const missing = subtractRanges(holes(s.covered), normalRanges(s.lost));
   return {
     stream,
     topic,
-    incarnation: Number(incarnation),
-    partition: Number(partition),
+    incarnation,
+    partition,
     generation: s.generation,
     covered: s.covered,
     holes: missing,

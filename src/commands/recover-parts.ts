@@ -5,9 +5,6 @@ import { systemClock } from "../adapters/system/clock.ts";
 import { Budget } from "../core/delivery/budget.ts";
 import { CoveredCommitter } from "../core/delivery/covered-committer.ts";
 import { Ledger } from "../core/delivery/ledger.ts";
-import { rateLimit } from "../core/delivery/rate-limit.ts";
-import { SizeEstimate } from "../core/delivery/size-estimate.ts";
-import { Admission } from "../core/pipeline/admission.ts";
 import { BufferPool } from "../core/pipeline/buffer-pool.ts";
 import { Runner } from "../core/pipeline/runner.ts";
 import type { Observer } from "../core/ports/observer.ts";
@@ -15,6 +12,7 @@ import { type StreamId, streamKey } from "../core/records/stream.ts";
 import { ReplayOrder } from "../core/recovery/replay-order.ts";
 import { ReplaySource } from "../core/recovery/replay-source.ts";
 import { ReplayCoverage } from "../core/recovery/replayed.ts";
+import { admissionOf } from "./admission-parts.ts";
 import type { ResolvedConfig } from "./config-file.ts";
 import type { LaneConfig, RenewSink, ReplayLaneSink } from "./lane-config.ts";
 import type { AnswerSchema } from "./lane-schemas.ts";
@@ -60,12 +58,6 @@ export async function buildRecovery(
   );
   const { pipeline } = config;
   const budget = new Budget({ maxBytes: pipeline.max_bytes, owners: [0] });
-  const { max_records_per_s: records, max_bytes_per_s: bytes } = pipeline;
-  const limit = rateLimit(systemClock, {
-    ...(records === undefined ? {} : { recordsPerSecond: records }),
-    ...(bytes === undefined ? {} : { bytesPerSecond: bytes }),
-  });
-  const estimate = new SizeEstimate(pipeline.record_size_est_bytes);
   const sink: ReplayLaneSink = {
     kind: "replay",
     rowGroupBytes: raw.row_group_bytes,
@@ -96,7 +88,7 @@ export async function buildRecovery(
         return schemas === null ? thread : withAnswers(thread, schemas, tables);
       },
       ledger: new Ledger(),
-      admission: new Admission(systemClock, budget, limit, estimate),
+      admission: admissionOf(pipeline, budget),
       buffers: new BufferPool(pipeline.max_bytes / 2),
       observer,
       sweep: async () => {},

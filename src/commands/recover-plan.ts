@@ -6,7 +6,7 @@ import { parseState } from "../core/coverage/state-json.ts";
 import { Failure } from "../core/failure/failure.ts";
 import type { Range } from "../core/ports/coverage.ts";
 import type { VersionedStore } from "../core/ports/versioned-store.ts";
-import type { StreamId, StreamKey } from "../core/records/stream.ts";
+import { type StreamId, type StreamKey, streamParts } from "../core/records/stream.ts";
 import { ReplayOrder, type Wanted } from "../core/recovery/replay-order.ts";
 import type { Cli } from "./cli.ts";
 import type { PipelineConfig, ResolvedConfig, SinkOf } from "./config-file.ts";
@@ -133,8 +133,8 @@ export function byIncarnation(wanted: Wanted): ReadonlyMap<number, readonly Stre
 }
 
 function streamIdOf(key: StreamKey): StreamId {
-  const [transport, cluster = "", topic = "", incarnation, partition] = key.split("/");
+  const { transport, ...parts } = streamParts(key);
   if (transport !== "kafka")
     throw new Failure("recovery.unsupported", "only records of Kafka can be recovered", { at: key });
-  return { transport, cluster, topic, incarnation: Number(incarnation), partition: Number(partition) };
+  return { transport, ...parts };
 }

@@ -13,7 +13,7 @@ import { groupFooter, placeChunks } from "../core/formats/parquet/group-file.ts"
 import type { ParquetFooter, RowGroupInfo } from "../core/formats/parquet/read-footer.ts";
 import { walkPages } from "../core/formats/parquet/walk-pages.ts";
 import type { FileBytes } from "../core/ports/file-bytes.ts";
-import { isEarlierLife, type Span } from "../core/records/stream.ts";
+import { type Span, streamKey, streamParts } from "../core/records/stream.ts";
 import { RAW_PLACES } from "../core/recovery/raw-rows.ts";
 import type { ReadSet } from "../core/recovery/replay-source.ts";
 import { openBucket } from "./bucket-reader.ts";
@@ -40,7 +40,8 @@ export function readSets(open: OpenRaw, prefix: string): ReadSet {
 /** Two incarnations of one partition. */
 function hasTwoLives(spans: readonly Span[]): boolean {
   const streams = new Set(spans.map((s) => s.stream));
-  return [...streams].some((a) => [...streams].some((b) => isEarlierLife(a, b)));
+  const partitions = new Set([...streams].map((s) => streamKey({ ...streamParts(s), incarnation: 0 })));
+  return partitions.size < streams.size;
 }
 
 function opener(sink: SinkOf<"parquet">): OpenRaw {
@@ -51,8 +52,7 @@ function opener(sink: SinkOf<"parquet">): OpenRaw {
   return async (key) => {
     const head = await objects.head(key);
     if (head === null) throw new Failure("store.absent", "there is no such object", { at: key });
-    // Keys stand below the root already.
-    return openObject(objects, { path: `s3://root/${key}`, revision: head.revision, bytes: head.bytes });
+    return openObject(objects, key, { path: `${objects.place}/${key}`, ...head });
   };
 }
 

@@ -12,15 +12,13 @@ import { defaultLanes, RAW_BATCH_BYTES, RAW_BATCH_RECORDS } from "../core/config
 import { Budget, type Owner } from "../core/delivery/budget.ts";
 
 import { Ledger } from "../core/delivery/ledger.ts";
-import { rateLimit } from "../core/delivery/rate-limit.ts";
-import { SizeEstimate } from "../core/delivery/size-estimate.ts";
 import { asFailure, type Failure } from "../core/failure/failure.ts";
-import { Admission } from "../core/pipeline/admission.ts";
 import { BufferPool } from "../core/pipeline/buffer-pool.ts";
 import { Runner } from "../core/pipeline/runner.ts";
 import { PRIMARY, type SecondarySpec } from "../core/pipeline/secondary-parts.ts";
 import type { FromLane, LanePort, ToLane } from "../core/ports/lane.ts";
 import type { Observer } from "../core/ports/observer.ts";
+import { admissionOf } from "./admission-parts.ts";
 import type { ResolvedConfig } from "./config-file.ts";
 import { crashHook, crashPlan } from "./crash-hook.ts";
 import { kafkaSinkParts } from "./kafka-sink-parts.ts";
@@ -100,12 +98,6 @@ export function buildStream(
     owners: Array.from({ length: lanes }, (_, i) => i),
     onChange: watchBudget(observer, pipeline.max_bytes, () => budget.used),
   });
-  const { max_records_per_s: records, max_bytes_per_s: bytes } = pipeline;
-  const limit = rateLimit(systemClock, {
-    ...(records === undefined ? {} : { recordsPerSecond: records }),
-    ...(bytes === undefined ? {} : { bytesPerSecond: bytes }),
-  });
-  const estimate = new SizeEstimate(pipeline.record_size_est_bytes);
   const runner = new Runner(
     {
       sink: config.sink.name,
@@ -135,7 +127,7 @@ export function buildStream(
         return schemas === null ? thread : withAnswers(thread, schemas, tables);
       },
       ledger: new Ledger(),
-      admission: new Admission(systemClock, budget, limit, estimate),
+      admission: admissionOf(pipeline, budget),
       buffers: new BufferPool(pipeline.max_bytes / 2),
       observer,
       sweep: () => sink.sweep(),

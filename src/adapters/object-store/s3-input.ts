@@ -75,8 +75,8 @@ async function placeOf(objects: S3Objects, bucket: string, key: string): Promise
   return { path, revision: head.revision, bytes: head.bytes };
 }
 
-export function openObject(objects: S3Objects, { path, revision, bytes }: FilePlace): FileBytes {
-  const { key } = objectAddress(path);
+/** `path`: for messages. */
+export function openObject(objects: S3Objects, key: string, { path, revision, bytes }: FilePlace): FileBytes {
   return {
     size: bytes,
     read: async (from, to) => {

@@ -7,6 +7,7 @@ import type { Ledger } from "../delivery/ledger.ts";
 import { asFailure, toWire } from "../failure/failure.ts";
 import type { Observer } from "../ports/observer.ts";
 import type { AckMark, Source } from "../ports/source.ts";
+import { streamParts } from "../records/stream.ts";
 import type { Clock, Timer } from "../time/clock.ts";
 
 /** Pause before a failed acknowledgement is sent again when nothing else becomes durable, ms. */
@@ -95,7 +96,7 @@ export class Acknowledger {
   }
 
   #named(m: AckMark): { topic: string; partition: number; next: bigint } {
-    const [, , topic = "", , partition = "0"] = this.#p.ledger.state(m.stream).key.split("/");
-    return { topic, partition: Number(partition), next: m.next };
+    const { topic, partition } = streamParts(this.#p.ledger.state(m.stream).key);
+    return { topic, partition, next: m.next };
   }
 }

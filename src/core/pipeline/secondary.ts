@@ -8,7 +8,7 @@ import type { CommitListener, SetCommitter } from "../delivery/committer.ts";
 import { asFailure, type Failure, fromWire, toWire } from "../failure/failure.ts";
 import type { Authority } from "../ports/coverage.ts";
 import type { FromBranch, SealedSet } from "../ports/lane.ts";
-import type { Span, StreamKey } from "../records/stream.ts";
+import { type Span, type StreamKey, streamParts } from "../records/stream.ts";
 import type { Timer } from "../time/clock.ts";
 import { PRIMARY, type SecondaryParts, type SecondarySpec } from "./secondary-parts.ts";
 import { SinkTrouble } from "./sink-trouble.ts";
@@ -315,9 +315,8 @@ export class Secondary implements CommitListener {
 
   tellGap(spans: readonly Span[]): void {
     for (const { stream, from, next } of spans) {
-      const [, , topic = "", , partition = "0"] = stream.split("/");
-      const place = { topic, partition: Number(partition) };
-      this.#p.observer.emit({ e: "sink.gap", sink: this.spec.name, ...place, from, next });
+      const { topic, partition } = streamParts(stream);
+      this.#p.observer.emit({ e: "sink.gap", sink: this.spec.name, topic, partition, from, next });
     }
   }
 

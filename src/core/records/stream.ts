@@ -19,8 +19,14 @@ export type StreamKey = string;
 /** Which part of a key it is. */
 const INCARNATION = 3;
 
-export function streamKey(s: StreamId): StreamKey {
+export function streamKey(s: Omit<StreamId, "transport"> & { readonly transport: string }): StreamKey {
   return `${s.transport}/${s.cluster}/${s.topic}/${s.incarnation}/${s.partition}`;
+}
+
+/** What `streamKey` was made of, whatever the transport. */
+export function streamParts(key: StreamKey): Omit<StreamId, "transport"> & { readonly transport: string } {
+  const [transport = "", cluster = "", topic = "", incarnation = "", partition = ""] = key.split("/");
+  return { transport, cluster, topic, incarnation: Number(incarnation), partition: Number(partition) };
 }
 
 /** Whether the one is a stream of the same partition, before its topic was made anew. */

@@ -5,7 +5,7 @@
 import { Failure } from "../failure/failure.ts";
 import { METADATA_COLUMNS } from "../records/metadata-columns.ts";
 import type { BatchRuns, BytesColumn, HeadersColumn, RawBatch } from "../records/raw-batch.ts";
-import { fillRecordIds, recordIdBase } from "../records/record-id.ts";
+import { fillRecordIds, type RecordIdBase, recordIdBase } from "../records/record-id.ts";
 import { type StreamId, streamKey } from "../records/stream.ts";
 import type { ColumnType, TableBatch, TableColumn } from "../types/table-batch.ts";
 import { typeText } from "../types/type-text.ts";
@@ -102,6 +102,7 @@ export interface RawRowsOptions {
 export class RawRows {
   readonly #o: RawRowsOptions;
   readonly #batches: Iterator<TableBatch>;
+  readonly #base: RecordIdBase;
   #batch: TableBatch = EMPTY;
   #match: Uint8Array = new Uint8Array(0);
   #row = 0;
@@ -111,6 +112,7 @@ export class RawRows {
   constructor(options: RawRowsOptions, batches: Iterator<TableBatch>) {
     this.#o = options;
     this.#batches = batches;
+    this.#base = recordIdBase(options.stream);
     this.at = options.from;
   }
 
@@ -136,7 +138,7 @@ export class RawRows {
       const next = this.#batches.next();
       if (next.done === true) return false;
       this.#batch = next.value;
-      this.#match = idsMatch(next.value, this.#o.stream);
+      this.#match = idsMatch(next.value, this.#base, this.#o.stream.partition);
       this.#row = 0;
       // What is nobody's here would be missed by everybody, and covered.
       if (!this.#o.twoLives && this.#match.includes(0))
@@ -314,11 +316,11 @@ function differs(c: TableColumn, a: number, b: number): boolean {
 }
 
 /** Of each row 1 if its id is that of the stream's record at its position. */
-function idsMatch(batch: TableBatch, stream: StreamId): Uint8Array {
+function idsMatch(batch: TableBatch, base: RecordIdBase, partition: number): Uint8Array {
   const { rows } = batch;
   const offsets = words(batch.columns[0]!, 0, rows, 0n);
   const wanted = new Int32Array(4 * rows);
-  fillRecordIds(recordIdBase(stream), stream.partition, offsets, 0, rows, wanted, 0);
+  fillRecordIds(base, partition, offsets, 0, rows, wanted, 0);
   const expected = new Uint8Array(wanted.buffer);
   const { data, offsets: at } = batch.columns[11]!;
   const match = new Uint8Array(rows);

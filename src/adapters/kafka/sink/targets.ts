@@ -3,7 +3,7 @@
  * before anything is read.
  */
 import { Failure } from "../../../core/failure/failure.ts";
-import type { StreamKey } from "../../../core/records/stream.ts";
+import { type StreamKey, streamParts } from "../../../core/records/stream.ts";
 import { type Clock, sleep } from "../../../core/time/clock.ts";
 import { createTopics, topicConfigs } from "../admin.ts";
 import type { KafkaClient } from "../client.ts";
@@ -114,14 +114,8 @@ export interface Written {
   readonly partition: number;
 }
 
-/** `kafka/<cluster>/<topic>/<incarnation>/<partition>` */
-function partsOf(stream: StreamKey): { cluster: string; topic: string; partition: number } {
-  const [, cluster = "", topic = "", , partition = ""] = stream.split("/");
-  return { cluster, topic, partition: Number(partition) };
-}
-
 export const targetOf = (rules: TopicRules, stream: StreamKey): string =>
-  filledName(rules.topic, { topic: partsOf(stream).topic });
+  filledName(rules.topic, { topic: streamParts(stream).topic });
 
 /**
  * Proves that the streams can be written, and makes topics where that is wanted. Answers the id of each topic, where the
@@ -177,7 +171,7 @@ function gone(topic: string): Failure {
 
 /** What is written would be read and written again, without end. */
 export function refuseLoop(cluster: string, rules: TopicRules, stream: StreamKey): void {
-  const from = partsOf(stream);
+  const from = streamParts(stream);
   if (from.cluster !== cluster) return;
   const into = targetOf(rules, stream);
   if (from.topic !== into && from.topic !== rules.coverageTopic) return;
@@ -196,7 +190,7 @@ function refuseFewer(
 ): void {
   const most = streams
     .filter((s) => targetOf(rules, s) === topic)
-    .reduce((n, s) => Math.max(n, partsOf(s).partition), 0);
+    .reduce((n, s) => Math.max(n, streamParts(s).partition), 0);
   if (most < partitions) return;
   throw new Failure(
     "kafka.unknown_partition",
