@@ -9,7 +9,7 @@ import type { Clock, Timer } from "../../core/time/clock.ts";
 export interface ConsumerCommitParts {
   readonly clock: Clock;
   /** Resolves when the broker has them. */
-  readonly commit: (marks: readonly AckMark[]) => Promise<void>;
+  readonly commit: (marks: readonly AckMark[]) => Promise<unknown>;
   /** Between the beginnings of two commits; 0: each position is told before `done` resolves. */
   readonly intervalMs: number;
 }

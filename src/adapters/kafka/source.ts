@@ -146,18 +146,19 @@ export class KafkaSource implements Source {
     this.#running?.reader.seek(stream, position, attempt);
   }
 
-  async acknowledge(marks: readonly AckMark[]): Promise<void> {
+  async acknowledge(marks: readonly AckMark[]): Promise<readonly AckMark[]> {
+    if (this.#committer === null) return marks;
     const reader = this.#running?.reader;
-    if (this.#committer === null || reader === undefined) return;
     const commits = marks.flatMap(({ stream, next }) => {
-      const p = reader.get(stream);
+      const p = reader?.get(stream) ?? null;
       if (p === null) return [];
       const { topic, partition, topicId } = p;
       return [{ stream, topic, partition, topicId, next, leaderEpoch: p.epochBefore(next) }];
     });
-    if (commits.length === 0) return;
+    if (commits.length === 0) return [];
     try {
       await this.#committer.commit(commits, this.#client.life);
+      return commits;
     } catch (e) {
       const failure = asFailure(e);
       if (failure.code === "kafka.group_denied" || failure.code === "kafka.topic_denied") this.#fail(failure);

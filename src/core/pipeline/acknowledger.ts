@@ -80,23 +80,27 @@ export class Acknowledger {
     if (marks.length === 0) return true;
     const start = this.#p.clock.monotonic();
     // Before: by the time it is answered a stream may be somebody else's.
-    const named = marks.map((m) => this.#named(m));
+    const names = new Map(marks.map((m) => [m.stream, this.#named(m.stream)]));
+    let told: readonly AckMark[];
     try {
       await this.#p.hook?.("before_acknowledge");
-      await this.#p.source.acknowledge(marks);
+      told = await this.#p.source.acknowledge(marks);
       await this.#p.hook?.("after_acknowledge");
     } catch (e) {
       this.#p.observer.emit({ e: "source.acknowledge_failed", failure: toWire(asFailure(e)) });
       return false;
     }
-    this.#p.ledger.acknowledge(marks);
+    // What was left out stays pending: it goes with the next call, once its stream is read.
+    if (told.length === 0) return true;
+    this.#p.ledger.acknowledge(told);
     const ms = this.#p.clock.monotonic() - start;
+    const named = told.map(({ stream, next }) => ({ ...names.get(stream)!, next }));
     this.#p.observer.emit({ e: "source.acknowledged", marks: named, ms });
     return true;
   }
 
-  #named(m: AckMark): { topic: string; partition: number; next: bigint } {
-    const { topic, partition } = streamParts(this.#p.ledger.state(m.stream).key);
-    return { topic, partition, next: m.next };
+  #named(stream: number): { topic: string; partition: number } {
+    const { topic, partition } = streamParts(this.#p.ledger.state(stream).key);
+    return { topic, partition };
   }
 }

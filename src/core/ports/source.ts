@@ -93,8 +93,11 @@ export interface Source {
    * asked after this call; null at once where there is no membership. Streams that were lost are abandoned before.
    */
   confirmation(): Promise<number | null>;
-  /** Commits to the broker; resolves when the broker has answered. What a failed one carried has to be given again. */
-  acknowledge(marks: readonly AckMark[]): Promise<void>;
+  /**
+   * Commits to the broker; resolves when the broker has answered, with the marks it was told. The others are of streams
+   * that are not read yet (they begin on this very turn) or any more. What a failed one carried has to be given again.
+   */
+  acknowledge(marks: readonly AckMark[]): Promise<readonly AckMark[]>;
   /** Leader epoch of the record before `next`, which was delivered and not acknowledged yet; null: not known. */
   leaderEpochBefore?(stream: number, next: bigint): number | null;
   /** Stops fetching; what was delivered stays delivered. `run` goes on until `close`. */

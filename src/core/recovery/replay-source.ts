@@ -116,8 +116,8 @@ export class ReplaySource implements Source {
   }
 
   /** Nobody waits for it. */
-  acknowledge(_marks: readonly AckMark[]): Promise<void> {
-    return Promise.resolve();
+  acknowledge(marks: readonly AckMark[]): Promise<readonly AckMark[]> {
+    return Promise.resolve(marks);
   }
 
   pause(): void {

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { ERROR } from "../../../src/adapters/kafka/wire/errors.ts";
+import type { AckMark } from "../../../src/core/ports/source.ts";
 import { buildBatch } from "../../brokers/kafka/batch-builder.ts";
 import { type BenchOptions, SourceBench } from "./source-bench.ts";
 
@@ -49,8 +50,27 @@ describe("where streams begin", () => {
     b.fill("orders", 0, 1);
     b.start();
     await b.until(() => b.caughtUp());
-    await b.source.acknowledge([{ stream: 0, next: 3n }]);
+    // Nobody is to be told: all counts as told.
+    expect(await b.source.acknowledge([{ stream: 0, next: 3n }])).toEqual([{ stream: 0, next: 3n }]);
     expect(b.cluster.requests("FindCoordinator").length + b.cluster.requests("OffsetCommit").length).toBe(0);
+  });
+
+  test("what is not read yet is not told to the group, and not said to be", async () => {
+    const b = open({ source: { group: "g" } });
+    b.cluster.createTopic("orders");
+    b.fill("orders", 0, 1);
+    const early = [{ stream: 0, next: 0n }];
+    expect(await b.source.acknowledge(early)).toEqual([]);
+    b.start();
+    await b.until(() => b.caughtUp());
+    const both = [
+      { stream: 0, next: 1n },
+      { stream: 7, next: 1n },
+    ];
+    const told: (readonly AckMark[])[] = [];
+    void b.source.acknowledge(both).then((marks) => told.push(marks));
+    await b.until(() => told.length > 0);
+    expect(told[0]!.map((m) => [m.stream, m.next])).toEqual([[0, 1n]]);
   });
 
   test("a start by timestamp comes resolved; where no record is that young it is the end", async () => {

@@ -62,6 +62,24 @@ describe("an acknowledgement", () => {
     ]);
   });
 
+  test("leaves out what the source does not read yet: it counts only once it was told (seed 405456)", async () => {
+    covered(0, 0, 10);
+    covered(1, 0, 3);
+    source.unread.add(1);
+    acks.kick();
+    await settle();
+    expect(ledger.states().map((s) => s.acknowledged)).toEqual([10n, 0n]);
+    expect(events).toMatchObject([{ e: "source.acknowledged", marks: [{ partition: 0, next: 10n }] }]);
+    acks.kick();
+    await settle();
+    expect(events).toHaveLength(1);
+    source.unread.clear();
+    acks.kick();
+    await settle();
+    expect(source.acks.at(-1)).toEqual([{ stream: 1, next: 3n }]);
+    expect(ledger.states().map((s) => s.acknowledged)).toEqual([10n, 3n]);
+  });
+
   test("of nothing is not sent", async () => {
     acks.kick();
     await acks.flush();

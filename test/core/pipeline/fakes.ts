@@ -48,6 +48,8 @@ export class FakeSource implements Source {
   readonly acks: (readonly AckMark[])[] = [];
   /** What the next acknowledgements do: a failure is thrown, a gate is waited for. */
   readonly ackFaults: (Failure | Gate)[] = [];
+  /** Begun, and not read yet: of them nothing can be acknowledged. */
+  readonly unread = new Set<number>();
   /** Of the group, null: none. */
   epoch: number | null = null;
   /** A membership that is not confirmed before this opens. */
@@ -88,13 +90,15 @@ export class FakeSource implements Source {
     return this.epoch;
   }
 
-  async acknowledge(marks: readonly AckMark[]): Promise<void> {
+  async acknowledge(all: readonly AckMark[]): Promise<readonly AckMark[]> {
+    const marks = all.filter((m) => !this.unread.has(m.stream));
     const text = marks.map((m) => `${m.stream}@${m.next}`).join(" ");
     this.#journal.push(`acknowledge ${text}`);
     const fault = this.ackFaults.shift();
     if (fault instanceof Gate) await fault.promise;
     if (fault instanceof Failure) throw fault;
     this.acks.push(marks);
+    return marks;
   }
 
   pause(): void {
