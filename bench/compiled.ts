@@ -11,11 +11,18 @@ export interface Subject {
   remove(): void;
 }
 
-/** In a small run it is the source: those figures mean nothing, and a build takes longer than they do. */
-export async function subjectOf(o: BenchOptions, name: string): Promise<Subject> {
-  const entry = `bench/subjects/${name}.ts`;
+/**
+ * In a small run it is the source: those figures mean nothing, and a build takes longer than they do. `workers`: programs of
+ * its Workers, which it carries along.
+ */
+export async function subjectOf(
+  o: BenchOptions,
+  name: string,
+  workers: readonly string[] = [],
+): Promise<Subject> {
+  const [entry = "", ...others] = [name, ...workers].map((n) => `bench/subjects/${n}.ts`);
   if (o.small) return { command: [process.execPath, join(root, entry)], remove: () => {} };
   const path = join(root, ".cache/bench", `${name}-${process.pid}`);
-  const { outfile } = await buildBinary({ root, entrypoints: [entry], outfile: path });
+  const { outfile } = await buildBinary({ root, entrypoints: [entry, ...others], outfile: path });
   return { command: [outfile], remove: () => rmSync(outfile, { force: true }) };
 }

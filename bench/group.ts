@@ -1,6 +1,7 @@
 /**
- * A member of a fresh group, alone in it: from the start to the first record, and records/s with the join in them. Two
- * figures a peer; for the first, less is better, and `value` and `ratio` are rates (joins a second) all the same.
+ * A member of a fresh group, alone in it: from the start to the first record, and records/s with the join in them. Ours
+ * twice: the library's consumer on one thread, and source and decoder as in `twg`, the decoder in a Worker. Two figures a
+ * peer of each; for the first, less is better, and `value` and `ratio` are rates (joins a second) all the same.
  *
  * Before anything is measured each client reads the topic once and hashes every value: the hashes have to be one, and the
  * files are in the page cache then.
@@ -45,45 +46,61 @@ async function run(peer: Peer, topic: Topic, environment: Record<string, string>
 }
 
 export async function* group(o: BenchOptions): AsyncGenerator<Figure> {
-  const subject = await subjectOf(o, "group");
+  const consumer = await subjectOf(o, "group");
+  const source = await subjectOf(o, "raw-consume", ["raw-lane"]);
   try {
-    const all = [{ name: "twg", command: subject.command }, ...(await peersOf(o, "group", "group"))];
+    const ours = [
+      { name: "twg consumer, one thread", command: consumer.command },
+      { name: "twg source, and one lane with the decoder", command: source.command },
+    ];
+    const peers = await peersOf(o, "group", "group");
     for (const count of o.small ? [SMALL] : COUNTS) {
       const topic = await topicOf(o, "orders", "none", count);
       if (topic === null) continue;
       try {
-        yield* oneTopic(o, topic, all);
+        yield* oneTopic(o, topic, ours, peers);
       } finally {
         await topic.release();
       }
     }
   } finally {
-    subject.remove();
+    consumer.remove();
+    source.remove();
   }
 }
 
-async function* oneTopic(o: BenchOptions, topic: Topic, all: readonly Peer[]): AsyncGenerator<Figure> {
+async function* oneTopic(
+  o: BenchOptions,
+  topic: Topic,
+  ours: readonly Peer[],
+  peers: readonly Peer[],
+): AsyncGenerator<Figure> {
+  const all = [...ours, ...peers];
   const hashed: string[] = [];
   for (const peer of all) {
     const { hash, records, bytes } = await run(peer, topic, { BENCH_HASH: "1" });
     hashed.push(`${hash}/${records}/${bytes}`);
   }
   const hash = sameHash("group", hashed);
-  const [ours, ...theirs] = await inRotation(
+  const runs = await inRotation(
     o.rounds,
     all.map((peer) => () => run(peer, topic)),
   );
-  const counts = [ours!, ...theirs].flat().map((r) => `${r.records}/${r.bytes}`);
+  const counts = runs.flat().map((r) => `${r.records}/${r.bytes}`);
   sameHash("group, what was counted", counts);
   const long = topic.records > COUNTS[0] ? ", long" : "";
-  for (const [i, peer] of all.slice(1).entries()) {
-    const f = { peer: peer.name, ours: ours!, theirs: theirs[i]!, hash };
-    yield figure(`group, joins to the first record${long}`, "joins/s", f, (r) => 1 / r.first);
-    yield figure(`group, raw consume${long}`, "records/s", f, (r) => r.records / r.seconds);
+  for (const [i, subject] of ours.entries()) {
+    for (const [k, peer] of peers.entries()) {
+      const theirs = runs[ours.length + k]!;
+      const f = { subject: subject.name, peer: peer.name, ours: runs[i]!, theirs, hash };
+      yield figure(`group, joins to the first record${long}`, "joins/s", f, (r) => 1 / r.first);
+      yield figure(`group, raw consume${long}`, "records/s", f, (r) => r.records / r.seconds);
+    }
   }
 }
 
 interface Beside {
+  readonly subject: string;
   readonly peer: string;
   readonly ours: readonly Run[];
   readonly theirs: readonly Run[];
@@ -96,7 +113,7 @@ function figure(bench: string, unit: string, f: Beside, rate: (r: Run) => number
   const cpu = (r: Run) => (r.ran.cpu / r.records) * 1e6;
   return {
     bench,
-    subject: "twg consumer, one thread",
+    subject: f.subject,
     peer: f.peer,
     unit,
     value: round(value),

@@ -2,7 +2,9 @@
  * Raw consume with the real Kafka source on this thread and the real frame decoder in a Worker, as in `twg`; what
  * the lane gets is counted and thrown away. Stands beside bench/peers/franz-go and prints the like.
  *
- *   bun bench/subjects/raw-consume.ts BOOTSTRAP TOPIC COUNT [--hash]
+ *   bun bench/subjects/raw-consume.ts BOOTSTRAP TOPIC COUNT [GROUP] [--hash]
+ *
+ * With GROUP it is a member of that group, alone in it. BENCH_HASH=1 stands for --hash.
  */
 import { parseArgs } from "node:util";
 import { kafkaSettings } from "../../src/adapters/kafka/settings.ts";
@@ -41,6 +43,8 @@ class CountingHost implements SourceHost {
   records = 0;
   valueBytes = 0;
   hash = 0n;
+  /** When the first record was decoded, ms of performance.now(). */
+  first = 0;
   readonly done: Promise<void>;
   readonly #want: number;
   readonly #hashed: boolean;
@@ -84,6 +88,7 @@ class CountingHost implements SourceHost {
   }
 
   #decoded({ buffer, records, valueBytes, hash }: LaneResult): void {
+    if (this.records === 0 && records > 0) this.first = performance.now();
     this.records += records;
     this.valueBytes += valueBytes;
     this.hash += hash;
@@ -105,13 +110,14 @@ const { values: flags, positionals } = parseArgs({
   options: { hash: { type: "boolean", default: false } },
   allowPositionals: true,
 });
-const [bootstrap, topic, count] = positionals;
+const [bootstrap, topic, count, group] = positionals;
 if (bootstrap === undefined || topic === undefined || count === undefined) {
-  console.error("usage: raw-consume.ts BOOTSTRAP TOPIC COUNT [--hash]");
+  console.error("usage: raw-consume.ts BOOTSTRAP TOPIC COUNT [GROUP] [--hash]");
   process.exit(2);
 }
-const spec = kafkaSourceSpec.parse({ bootstrap: [bootstrap], topics: [topic] });
-const host = new CountingHost(Number(count), flags.hash);
+const membership = group === undefined ? {} : { group, group_protocol: "classic" };
+const spec = kafkaSourceSpec.parse({ bootstrap: [bootstrap], topics: [topic], ...membership });
+const host = new CountingHost(Number(count), flags.hash || process.env["BENCH_HASH"] === "1");
 const parts = {
   net: createNet(systemClock),
   clock: systemClock,
@@ -130,6 +136,7 @@ console.log(
   JSON.stringify({
     records: host.records,
     bytes: host.valueBytes,
+    first: (host.first - begin) / 1000,
     seconds,
     startup_cpu: (before.user + before.system) / 1e6,
     hash: host.hash.toString(16).padStart(16, "0"),
