@@ -140,6 +140,7 @@ for (const [version, served] of versions) {
         const fresh = () => writeFileSync(file, `${token({ exp: Math.floor(Date.now() / 1000) + 3 })}\n`);
         fresh();
         const s = provider(3);
+        const since = performance.now();
         const short = { bootstrap: served.reauth, topics: [topic] };
         const alice = (mechanism: string) => ({ mechanism, username: "alice", password: "alice-pw" });
         const steady = [
@@ -159,7 +160,7 @@ for (const [version, served] of versions) {
         for (const [i, h] of steady.entries()) await read(h, begun[i]!);
         // Renewed at 70 to 85 % of their life, shared by all connections.
         expect(s.requests.length).toBeGreaterThanOrEqual(3);
-        expect(s.requests.length).toBeLessThanOrEqual(8);
+        expect(s.requests.length).toBeLessThanOrEqual(4 + (performance.now() - since) / 1_000);
         // A broker lets nobody become another on a connection: it is a new one, and no record is lost over it.
         await moved.until(() => moved.total >= written);
         expect(moved.failure).toBeNull();

@@ -18,7 +18,10 @@ export interface ProducerOptions {
   readonly batchBytes?: number;
   /** Largest record, in bytes. Default 1 MiB; raise it together with max.message.bytes of the topic. */
   readonly maxRecordBytes?: number;
-  /** Bytes of one request. Default 8 MiB; a larger record goes alone. */
+  /**
+   * Bytes of one request; a larger record goes alone. Default 2 MiB: a broker takes the requests of a connection one
+   * after the other, and with larger ones it and the producer wait for each other in turn (measured: a quarter slower).
+   */
   readonly requestBytes?: number;
   /** Memory of records that are not confirmed. `send` waits for room. Default 32 MiB. */
   readonly bufferBytes?: number;
@@ -60,7 +63,7 @@ export function rulesOf(o: ProducerOptions): ProducerRules {
     lingerMs: o.lingerMs ?? 5,
     batchBytes,
     maxRecordBytes: o.maxRecordBytes ?? 1_048_576,
-    requestBytes: o.requestBytes ?? 8_388_608,
+    requestBytes: o.requestBytes ?? 2_097_152,
     bufferBytes: Math.max(o.bufferBytes ?? 33_554_432, 2 * batchBytes),
     deliveryTimeoutMs: o.deliveryTimeoutMs ?? 120_000,
   };
