@@ -11,6 +11,7 @@
 import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { csvToParquet, ndjsonToParquet } from "../bench/batch-files.ts";
+import { coverage } from "../bench/coverage.ts";
 import { decodeAvro } from "../bench/decode-avro.ts";
 import { decodeJson } from "../bench/decode-json.ts";
 import { decodeProtobuf } from "../bench/decode-protobuf.ts";
@@ -32,6 +33,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   "decode-avro": decodeAvro,
   "lane-host": laneHost,
   startup,
+  coverage,
   "raw-consume": rawConsume,
   produce,
   group,
