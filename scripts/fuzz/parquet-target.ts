@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { DuckEngine } from "../../src/adapters/duckdb/engine.ts";
 import { BLOCK_BYTES, blockCheck } from "../../src/adapters/files/blocks.ts";
 import { ParquetRanges } from "../../src/commands/batch-parquet.ts";
-import { planParquet } from "../../src/commands/batch-plan-parquet.ts";
+import { planParquet } from "../../src/commands/batch-plan-stored.ts";
 import { Failure } from "../../src/core/failure/failure.ts";
 import { rangesOf } from "../../src/core/pipeline/batch-files.ts";
 import { RowTable } from "../../src/core/pipeline/row-table.ts";

@@ -1,6 +1,8 @@
 /** The threads of a batch job: what they are told at their start, and what they are built of. */
 import { isUtf8 } from "node:buffer";
+import { libduckdbPath } from "../adapters/duckdb/embedded.ts";
 import { DuckEngine } from "../adapters/duckdb/engine.ts";
+import { nativeOnDemand } from "../adapters/duckdb/native.ts";
 import { ParquetEncoder } from "../adapters/duckdb/parquet-encode.ts";
 import { hashRange, hashRemote } from "../adapters/files/blocks.ts";
 import { Cutter, type CutterOptions } from "../adapters/files/cutter.ts";
@@ -14,9 +16,10 @@ import { CsvDecoder } from "../core/codecs/csv/decoder.ts";
 import { JsonDecoder } from "../core/codecs/json/decoder.ts";
 import type { PieceDecoder } from "../core/codecs/rows.ts";
 import { Failure } from "../core/failure/failure.ts";
+import { AvroRows } from "../core/pipeline/avro-rows.ts";
 import { RowLane } from "../core/pipeline/row-lane.ts";
 import type {
-  FileLayout,
+  FileWork,
   FromBatchLane,
   FromCutter,
   TableSpec,
@@ -24,6 +27,7 @@ import type {
   ToCutter,
 } from "../core/ports/batch-lane.ts";
 import type { TableSink } from "../core/ports/table-sink.ts";
+import type { TableSchema } from "../core/types/table-schema.ts";
 import { BatchInputs, type BucketAccess } from "./batch-inputs.ts";
 import { ParquetRanges } from "./batch-parquet.ts";
 import { crashHook } from "./crash-hook.ts";
@@ -42,6 +46,8 @@ export interface BatchLaneInit {
   readonly table: TableSpec;
   readonly sink: BatchLaneSink;
   readonly engineBytes: number;
+  /** Of an Avro file, stored or unpacked. */
+  readonly maxBlockBytes: number;
   readonly buckets: BucketAccess;
 }
 
@@ -83,7 +89,7 @@ function rowLane(init: BatchLaneInit, post: Post): RowLane {
       clock: systemClock,
       sink: tableSink(init, instance),
       newSetId: () => `${instance}-${serial++}`,
-      decoderOf,
+      decoderOf: (work, { schema }) => decoderOf(work, schema, init.maxBlockBytes),
       readRange: new ParquetRanges({ engine: () => laneEngine(READER_BYTES), open }).read,
       hash: (task) =>
         task.revision === null ? hashRange(task) : hashRemote(task, open({ ...task, bytes: task.to })),
@@ -123,11 +129,24 @@ function laneEngine(memoryBytes: number): DuckEngine {
   return new DuckEngine({ threads: 1, memoryBytes, spill: null, allowed: [] });
 }
 
-export function decoderOf(layout: FileLayout): PieceDecoder {
-  if (layout.format === "csv") {
-    const { columns, dialect } = layout;
-    return new CsvDecoder({ columns, dialect, isUtf8 });
+/** `maxBlockBytes`: of Avro's blocks. */
+export function decoderOf(
+  { name, layout }: Pick<FileWork, "name" | "layout">,
+  schema: TableSchema,
+  maxBlockBytes: number,
+): PieceDecoder {
+  switch (layout.format) {
+    case "csv": {
+      const { columns, dialect } = layout;
+      return new CsvDecoder({ columns, dialect, isUtf8 });
+    }
+    case "ndjson":
+      return new JsonDecoder({ isUtf8 });
+    case "avro": {
+      const codecs = nativeOnDemand(libduckdbPath());
+      return new AvroRows({ name }, layout, schema, { codecs, isUtf8, maxBlockBytes });
+    }
+    case "parquet":
+      throw new Failure("internal.bug", "row groups are read without a decoder", { at: name });
   }
-  if (layout.format === "ndjson") return new JsonDecoder({ isUtf8 });
-  throw new Failure("internal.bug", `no decoder for ${layout.format}`);
 }

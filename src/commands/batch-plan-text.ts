@@ -55,6 +55,7 @@ function layoutText(layout: FileWork["layout"]): string {
     const { length } = layout.groups;
     return `parquet, ${length} row ${length === 1 ? "group" : "groups"}`;
   }
+  if (layout.format === "avro") return layout.codec === "null" ? "avro" : `avro, ${layout.codec} blocks`;
   if (layout.format !== "csv")
     return layout.format === "ndjson" && layout.array ? "json array" : layout.format;
   const mark = JSON.stringify(String.fromCharCode(layout.dialect.delimiter));

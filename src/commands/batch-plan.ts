@@ -1,4 +1,5 @@
 /** What a batch job will read and how: files, their layouts, and the one schema of all. Looks at the begin of files only. */
+import { isUtf8 } from "node:buffer";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { isFetched, type Scratch } from "../adapters/files/fetch.ts";
@@ -17,6 +18,7 @@ import { inferType } from "../core/codecs/infer.ts";
 import { inferFields, parseLines } from "../core/codecs/json/infer.ts";
 import { isBucketUrl } from "../core/config/bucket-url.ts";
 import { Failure } from "../core/failure/failure.ts";
+import { avroDecoder } from "../core/pipeline/avro-rows.ts";
 import { bindColumns } from "../core/pipeline/stored-rows.ts";
 import type { Compression, FileLayout, FileWork, TextEncoding } from "../core/ports/batch-lane.ts";
 import type { OpenFile } from "../core/ports/file-bytes.ts";
@@ -24,7 +26,7 @@ import { checkSchema, parseSchemaDocument } from "../core/types/schema-file.ts";
 import { sourceOf, type TableField, type TableSchema } from "../core/types/table-schema.ts";
 import type { BatchConfig } from "./batch-config.ts";
 import type { BatchInputs } from "./batch-inputs.ts";
-import { type ParquetPlan, planParquet } from "./batch-plan-parquet.ts";
+import { planAvro, planParquet, type StoredPlan } from "./batch-plan-stored.ts";
 
 export interface BatchPlan {
   readonly works: readonly FileWork[];
@@ -45,7 +47,8 @@ interface Opened {
   readonly compression: Compression;
   readonly encoding: TextEncoding;
   readonly head: Uint8Array;
-  readonly parquet: ParquetPlan | null;
+  /** Null: a text, whose columns are looked for. */
+  readonly stored: StoredPlan | null;
   readonly openFile: OpenFile;
 }
 
@@ -55,9 +58,9 @@ export async function planBatch(
   openFile: OpenFile = openLocalFile,
 ): Promise<BatchPlan> {
   const { source, sink } = config;
-  const opened: Opened[] = [];
-  for (const file of files) opened.push(await open(file, source, openFile));
   const pinned = pinnedSchema(source.schema, files);
+  const opened: Opened[] = [];
+  for (const file of files) opened.push(await open(file, source, pinned?.reader ?? null, openFile));
   const layouts: FileLayout[] = [];
   for (const o of opened) layouts.push(await layoutOf(o, source, pinned?.schema ?? null));
   const { schema, from } = pinned ?? (await inferSchema(opened, layouts, source));
@@ -65,7 +68,7 @@ export async function planBatch(
   if (sink.type === "postgres") checkKey(sink.key ?? [], schema, from);
   const works = opened.map((o, i): FileWork => {
     checkColumns(layouts[i]!, schema, o.file.name);
-    if (o.parquet !== null) bindColumns(o.parquet.columns, schema, o.file.name);
+    if (o.stored !== null) bindColumns(o.stored.columns, schema, o.file.name);
     const { name, path, revision, bytes } = o.file;
     const { compression, encoding } = o;
     return { file: i, name, path, revision, bytes, compression, encoding, layout: layouts[i]! };
@@ -107,23 +110,22 @@ export async function locate(
 
 type Source = BatchConfig["source"];
 
-async function open(file: LocalFile, source: Source, openFile: OpenFile): Promise<Opened> {
+/** `reader`: an Avro schema that is the table's. */
+async function open(
+  file: LocalFile,
+  source: Source,
+  reader: string | null,
+  openFile: OpenFile,
+): Promise<Opened> {
   const format = formatOf(file.name, source);
-  if (format === "parquet") {
-    const parquet = await planParquet(file, openFile);
-    return {
-      file,
-      format,
-      compression: "none",
-      encoding: "utf-8",
-      head: new Uint8Array(0),
-      parquet,
-      openFile,
-    };
-  }
+  const packed = { file, format, openFile, encoding: "utf-8", head: new Uint8Array(0) } as const;
+  if (format === "parquet")
+    return { ...packed, compression: "none", stored: await planParquet(file, openFile) };
   const compression = await compressionOf(file, source, openFile);
+  if (format === "avro")
+    return { ...packed, compression, stored: await planAvro(file, compression, reader, openFile) };
   const head = await rawHead(file, compression, openFile);
-  return { file, format, compression, head, encoding: encodingOf(head, source), parquet: null, openFile };
+  return { file, format, compression, head, encoding: encodingOf(head, source), stored: null, openFile };
 }
 
 function sample(
@@ -144,7 +146,7 @@ function isArray({ format, head }: Opened): boolean {
 const PLAIN: FileLayout = { format: "ndjson", array: false };
 
 async function layoutOf(o: Opened, source: Source, pinned: TableSchema | null): Promise<FileLayout> {
-  if (o.parquet !== null) return o.parquet.layout;
+  if (o.stored !== null) return o.stored.layout;
   if (o.format !== "csv") return { format: "ndjson", array: isArray(o) };
   const { bytes, whole } = await sample(o, PLAIN, SAMPLE_BYTES);
   const { csv } = source;
@@ -183,24 +185,29 @@ function pinnedHeader(header: "auto" | "yes" | "no", first: Cells | undefined, p
 interface Pinned {
   readonly schema: TableSchema;
   readonly from: string;
+  /** The schema as Avro's JSON where it is one: Avro files are resolved to it. */
+  readonly reader?: string;
 }
 
 function pinnedSchema(given: string | undefined, files: readonly LocalFile[]): Pinned | null {
-  if (given !== undefined) return { schema: readSchema(given), from: given };
+  if (given !== undefined) return { ...readSchema(given), from: given };
   const [first] = files;
   if (first === undefined) return null;
   const beside = [`${first.path}.schema.json`, join(dirname(first.path), "_schema.json")].find((p) =>
     existsSync(p),
   );
-  return beside === undefined ? null : { schema: readSchema(beside), from: beside };
+  return beside === undefined ? null : { ...readSchema(beside), from: beside };
 }
 
-function readSchema(path: string): TableSchema {
+function readSchema(path: string): Omit<Pinned, "from"> {
   try {
     const { size } = statSync(path);
     if (size > MAX_SCHEMA_BYTES)
       throw new Failure("files.schema", `a schema of ${size} bytes is none`, { at: path });
-    return parseSchemaDocument(readFileSync(path, "utf8"), path);
+    const text = readFileSync(path, "utf8");
+    if (!path.toLowerCase().endsWith(".avsc")) return { schema: parseSchemaDocument(text, path) };
+    const { fields } = avroDecoder({ schema: text, reader: null }, isUtf8, path);
+    return { schema: { fields }, reader: text };
   } catch (e) {
     if (e instanceof Failure) throw e;
     throw new Failure("files.schema", `cannot be read: ${e instanceof Error ? e.message : String(e)}`, {
@@ -215,7 +222,7 @@ async function inferSchema(
   source: Source,
 ): Promise<Pinned> {
   const [first] = layouts;
-  const columns = opened[0]?.parquet?.columns;
+  const columns = opened[0]?.stored?.columns;
   if (columns !== undefined)
     return { schema: { fields: columns.map((c) => c.field) }, from: "of the first file" };
   return first?.format === "csv"

@@ -68,7 +68,7 @@ function planJson(config: BatchConfig, plan: BatchPlan) {
       bytes,
       compression,
       encoding,
-      layout,
+      layout: layout.format === "avro" ? { format: layout.format, codec: layout.codec } : layout,
     })),
     bytes: plan.works.reduce((n, w) => n + w.bytes, 0),
     schema: JSON.parse(schemaDocument(plan.schema)) as unknown,

@@ -69,15 +69,15 @@ export function payloadDecoder(
 
 /** The decoder of a topic's keys or values; columns of keys have names of their own, and a record may be without a key. */
 export function partDecoder(
-  decode: Pick<DecodeSection, "max_payload_bytes" | "max_depth" | "unknown_fields" | "key">,
+  decode: Pick<DecodeSection, "max_payload_bytes" | "max_depth" | "unknown_fields">,
   schema: SchemaText,
   part: "key" | "value",
-  plan: Pick<PayloadPlan, "message">,
+  plan: Pick<PayloadPlan, "message" | "prefix">,
   message: readonly number[] | null,
   prefix: string,
 ): RecordDecoder {
   const decoder = payloadDecoder(schema, plan, message, decoderOptions(decode, prefix));
-  return part === "value" ? decoder : keyDecoder(decoder, decode.key?.prefix ?? "");
+  return part === "value" ? decoder : keyDecoder(decoder, plan.prefix);
 }
 
 function keyDecoder(decoder: RecordDecoder, prefix: string): RecordDecoder {

@@ -144,7 +144,14 @@ function addBatch(program: Command, cli: Cli, finish: Finish): void {
     .option("--key <column...>", "columns that name a row, for --mode upsert")
     .option("--name <name>", "names the job in coverage: the same files land once under each name", "batch")
     .addOption(
-      new Option("--format <format>", "of all files").choices(["auto", "csv", "ndjson", "json", "parquet"]),
+      new Option("--format <format>", "of all files").choices([
+        "auto",
+        "csv",
+        "ndjson",
+        "json",
+        "parquet",
+        "avro",
+      ]),
     )
     .addOption(new Option("--compression <codec>", "of all files").choices(["auto", "none", "gzip", "zstd"]))
     .option("--encoding <name>", "of text files: auto, utf-8, windows-1252, iso-8859-1, utf-16le, utf-16be")

@@ -155,9 +155,17 @@ function infers(decode: DecodeSection): boolean {
 
 /** Columns of keys are no metadata. */
 function unfitKeys({ decode }: CheckedConfig, prefix: unknown, say: Say): Problem[] {
-  const own = decode?.key?.prefix;
-  if (own === undefined || typeof prefix !== "string" || !(own.startsWith(prefix) || prefix.startsWith(own)))
-    return [];
-  const allowed = `a prefix that ${quoted(prefix)} does not begin with, nor it with that`;
-  return [say("config.conflict", ["decode", "key", "prefix"], quoted(own), allowed, "metadata has it")];
+  if (typeof prefix !== "string") return [];
+  const places = [
+    { path: ["decode", "key", "prefix"], own: decode?.key?.prefix },
+    ...(decode?.topic ?? []).map((t, i) => ({
+      path: ["decode", "topic", i, "key", "prefix"],
+      own: t.key?.prefix,
+    })),
+  ];
+  return places.flatMap(({ path, own }) => {
+    if (own === undefined || !(own.startsWith(prefix) || prefix.startsWith(own))) return [];
+    const allowed = `a prefix that ${quoted(prefix)} does not begin with, nor it with that`;
+    return [say("config.conflict", path, quoted(own), allowed, "metadata has it")];
+  });
 }

@@ -8,6 +8,7 @@ import type { BatchPlan } from "../../src/commands/batch-plan.ts";
 import { locate } from "../../src/commands/batch-plan.ts";
 import { Failure } from "../../src/core/failure/failure.ts";
 import { typeText } from "../../src/core/types/type-text.ts";
+import { containerFile, containerHeader } from "../core/codecs/avro/container-file.ts";
 import { BatchRoom } from "./batch-room.ts";
 
 const room = new BatchRoom();
@@ -157,6 +158,69 @@ test("what would lose a column, or has no place in CSV, ends the job", async () 
   );
   expect(await against(x, { name: "ID", type: "int8" })).toContain("differ in nothing but case");
   expect(await against(x, { name: "_twg_a", type: "int8" })).toContain("which is ours");
+});
+
+const avro = (...fields: object[]) => ({ type: "record", name: "R", fields });
+const ID = { name: "id", type: "int" };
+const NOTE = { name: "note", type: ["null", "string"], default: null };
+
+test("Avro: the header says columns and codec, whatever packs the file", async () => {
+  const a = room.put("avro/a.avro", containerFile(avro(ID, NOTE), [], { codec: "zstandard" }));
+  const b = room.put("avro/b.avro.gz", Bun.gzipSync(Uint8Array.from(containerFile(avro(NOTE, ID), []))));
+  const plan = await room.plan([a, b]);
+  expect([types(plan), plan.schemaFrom]).toEqual(["id int32!, note string", "of the first file"]);
+  const header = containerHeader(avro(ID, NOTE), "zstandard").length;
+  expect(plan.works.map((w) => w.compression)).toEqual(["none", "gzip"]);
+  expect(plan.works[0]?.layout).toMatchObject({ format: "avro", codec: "zstandard", reader: null, header });
+  // What the file lacks is null; what the schema lacks would be lost.
+  const schema = room.put("avro.json", schemaOf({ name: "id", type: "int64" }, { name: "x", type: "date" }));
+  const c = room.put("avro/c.avro", containerFile(avro(ID), []));
+  expect(types(await room.plan([c], { schema }))).toBe("id int64, x date");
+  expect(await refusal(room.plan([a], { schema }))).toStartWith("files.unknown_column");
+  const narrow = room.put("narrow.json", schemaOf({ name: "id", type: "string" }));
+  expect(await refusal(room.plan([c], { schema: narrow }))).toBe(
+    'files.schema: the column "id" is int32, the schema wants string',
+  );
+});
+
+test("Avro: a schema that is Avro's resolves what every file was written by", async () => {
+  const schema = room.put("reader.avsc", JSON.stringify(avro({ ...ID, type: "long" }, NOTE)));
+  const a = room.put("evolved/a.avro", containerFile(avro(ID), []));
+  const plan = await room.plan([a], { schema });
+  expect(types(plan)).toBe("id int64!, note string");
+  expect(plan.works[0]?.layout).toMatchObject({
+    reader: JSON.stringify(avro({ ...ID, type: "long" }, NOTE)),
+  });
+  const other = room.put("other.avsc", JSON.stringify(avro({ ...ID, type: "string" })));
+  expect(await refusal(room.plan([a], { schema: other }))).toBe(
+    "files.schema: its Avro schema cannot be used at id: the writer's int does not go into the reader's string",
+  );
+  // Files of other formats have its columns.
+  const csv = room.put("evolved/b.csv", "id,note\n1,x\n");
+  expect(types(await room.plan([csv], { schema }))).toBe("id int64!, note string");
+});
+
+test("Avro: what is none, is cut short or packed by another codec is refused by name", async () => {
+  const put = (name: string, bytes: Uint8Array) => room.plan([room.put(`bad/${name}.avro`, bytes)]);
+  const whole = containerFile(avro(ID), []);
+  expect(await refusal(put("empty", new Uint8Array(0)))).toStartWith(
+    "files.not_avro: the file ends within its header",
+  );
+  expect(await refusal(put("cut", whole.subarray(0, 40)))).toStartWith(
+    "files.not_avro: the file ends within its header",
+  );
+  expect(await refusal(put("csv", Buffer.from("a,b\n1,2\n")))).toStartWith(
+    "files.not_avro: no Avro file begins so",
+  );
+  expect(await refusal(put("bzip2", containerHeader(avro(ID), "bzip2")))).toStartWith(
+    'files.avro_codec: the codec is "bzip2"',
+  );
+  expect(await refusal(put("schema", containerHeader({ type: "recard" }, "null")))).toStartWith(
+    "files.schema: its Avro schema",
+  );
+  expect(await refusal(put("none", containerHeader(avro(), "null")))).toBe(
+    "files.schema: the file has no columns",
+  );
 });
 
 test("formats that are not known are refused by name, a Parquet file that is none too", async () => {

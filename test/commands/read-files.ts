@@ -140,7 +140,7 @@ export async function readFiles(
         clock: systemClock,
         sink,
         newSetId: () => "set",
-        decoderOf,
+        decoderOf: (work, { schema }) => decoderOf(work, schema, 1 << 24),
         readRange: new ParquetRanges({ engine, open }).read,
         hash: hashRange,
         post: fromLane,

@@ -2,6 +2,8 @@
 
   make SCHEMA COUNT SEED PAYLOADS    random records; each payload after its length (four bytes, big endian)
   avro SCHEMA PAYLOADS               lines of what fastavro reads
+  file SCHEMA COUNT SEED CODEC FILE  random records as a container file of fastavro's
+  records FILE                       lines of what fastavro reads from a container file
   parquet FILE                       lines of what pyarrow reads from a Parquet file
 """
 import datetime
@@ -159,6 +161,26 @@ def avro(schema_file, payloads):
             print(text(shaped(schema, v)))
 
 
+def file(schema_file, count, seed, codec, out):
+    import fastavro
+
+    schema = json.load(open(schema_file))
+    r = random.Random(int(seed))
+    with open(out, "wb") as f:
+        rows = (chance(schema, r) for _ in range(int(count)))
+        fastavro.writer(f, fastavro.parse_schema(schema), rows, codec=codec, sync_interval=4000)
+
+
+def records(path):
+    import fastavro
+
+    with open(path, "rb") as f:
+        reader = fastavro.reader(f, return_record_name=True)
+        schema = json.loads(reader.metadata["avro.schema"])
+        for v in reader:
+            print(text(shaped(schema, v)))
+
+
 def parquet(file):
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -169,4 +191,4 @@ def parquet(file):
 
 
 if __name__ == "__main__":
-    {"make": make, "avro": avro, "parquet": parquet}[sys.argv[1]](*sys.argv[2:])
+    {"make": make, "avro": avro, "file": file, "records": records, "parquet": parquet}[sys.argv[1]](*sys.argv[2:])

@@ -6,6 +6,7 @@ import {
   constants,
   gunzipSync,
   gzipSync,
+  inflateRawSync,
   inflateSync,
   crc32 as zlibCrc32,
   zstdCompressSync,
@@ -51,6 +52,13 @@ export function zlib(src: Uint8Array, start: number, end: number, out: Output): 
   );
 }
 
+/** As `Codecs.inflate`. */
+function inflate(src: Uint8Array, start: number, end: number, out: Output): void {
+  capped("deflate", out, (maxOutputLength) =>
+    inflateRawSync(src.subarray(start, end), { maxOutputLength, chunkSize: CHUNK_BYTES }),
+  );
+}
+
 function zstd(src: Uint8Array, start: number, end: number, out: Output): void {
   // The runtime's decoder gives out what it has of a cut frame and calls that a success.
   checkZstdFrames(src, start, end);
@@ -85,6 +93,7 @@ export const fallbackCodecs: Codecs = {
   zstd,
   gzip: gunzip,
   zlib,
+  inflate,
   zstdCompress,
   lz4Compress: lz4BlockStore,
   snappyCompress: snappyBlockStore,

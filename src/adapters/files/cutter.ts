@@ -3,6 +3,7 @@
  * piece, so what is in memory is bounded by the credits. It counts records by its own rules (codecs/csv/records.ts),
  * which the lanes' counts are held against.
  */
+import { scanBlocks } from "../../core/codecs/avro/container.ts";
 import { scanRecords } from "../../core/codecs/csv/records.ts";
 import { scanLines } from "../../core/codecs/json/lines.ts";
 import { asFailure, Failure, toWire } from "../../core/failure/failure.ts";
@@ -22,7 +23,8 @@ interface Scan {
   readonly end: number;
 }
 
-type Scanner = (bytes: Uint8Array, from: number, to: number, last: boolean) => Scan;
+/** `base`: where bytes[0] stands in the file. */
+type Scanner = (bytes: Uint8Array, from: number, to: number, last: boolean, base: number) => Scan;
 
 export class Cutter {
   readonly #o: CutterOptions;
@@ -53,7 +55,7 @@ export class Cutter {
     }
     const { work, columns } = message;
     this.#queue = this.#queue
-      .then(() => new FileCut(work, scannerOf(work, columns), this.#o, this).run(this.#open))
+      .then(() => new FileCut(work, scannerOf(work, columns, this.#o), this.#o, this).run(this.#open))
       .catch((e) => this.#post({ t: "dead", failure: toWire(asFailure(e)) }));
   }
 
@@ -79,11 +81,28 @@ export class Cutter {
   }
 }
 
-function scannerOf({ layout, name }: FileWork, columns: number): Scanner {
+function scannerOf({ layout, name }: FileWork, columns: number, o: CutterOptions): Scanner {
   if (layout.format === "csv")
     return (bytes, from, to, last) => scanRecords(bytes, from, to, layout.dialect, columns, last);
   if (layout.format === "ndjson") return scanLines;
+  if (layout.format === "avro") {
+    const mostBytes = o.maxRecordBytes;
+    return (bytes, from, to, last, base) => {
+      const scan = () => scanBlocks(bytes, from, to, layout, { mostBytes, base, last });
+      return { ...placed(scan, name), lines: 0 };
+    };
+  }
   throw new Failure("internal.bug", "a Parquet file is not cut", { at: name });
+}
+
+/** Failures of what does not know the file's name. */
+function placed<T>(fn: () => T, at: string): T {
+  try {
+    return fn();
+  } catch (e) {
+    const { code, message, hint } = asFailure(e);
+    throw new Failure(code, message, hint === null ? { at, cause: e } : { at, hint, cause: e });
+  }
 }
 
 class FileCut {
@@ -97,6 +116,8 @@ class FileCut {
   #row = 0;
   #line = 1;
   #headerLeft: boolean;
+  /** Where #bytes begin in the file. */
+  #base = 0;
   #checks: bigint[] = [];
 
   constructor(work: FileWork, scan: Scanner, options: CutterOptions, out: Cutter) {
@@ -104,7 +125,8 @@ class FileCut {
     this.#scan = scan;
     this.#o = options;
     this.#out = out;
-    this.#headerLeft = work.layout.format === "csv" && work.layout.header;
+    const { layout } = work;
+    this.#headerLeft = layout.format === "avro" || (layout.format === "csv" && layout.header);
   }
 
   async run(open: OpenFile): Promise<void> {
@@ -142,7 +164,7 @@ class FileCut {
       from = this.#header(last);
       if (from < 0) return;
     }
-    const found = this.#scan(this.#bytes, from, this.#held, last);
+    const found = this.#scan(this.#bytes, from, this.#held, last, this.#base);
     if (found.end === from && !last) {
       this.#tooLarge(from);
       if (from > 0) this.#drop(from);
@@ -161,6 +183,7 @@ class FileCut {
       line: this.#line,
       last,
     };
+    this.#base += found.end;
     this.#row += found.records;
     this.#line += found.lines;
     this.#out.piece(piece, this.#takeChecks());
@@ -172,23 +195,34 @@ class FileCut {
 
   /** Behind the header, which is the first record; -1 if it is not there whole yet. */
   #header(last: boolean): number {
+    const { layout, name } = this.#work;
+    if (layout.format === "avro") {
+      if (this.#held >= layout.header) {
+        this.#headerLeft = false;
+        return layout.header;
+      }
+      if (last) throw new Failure("files.not_avro", "the file ends within its header", { at: name });
+      return -1;
+    }
     const end = firstRecordEnd(this.#scan, this.#bytes, this.#held, last);
     if (end < 0) {
       this.#tooLarge(0);
       return last ? this.#held : -1;
     }
     this.#headerLeft = false;
-    this.#line += this.#scan(this.#bytes, 0, end, true).lines;
+    this.#line += this.#scan(this.#bytes, 0, end, true, 0).lines;
     return end;
   }
 
   #drop(bytes: number): void {
+    this.#base += bytes;
     this.#bytes.copyWithin(0, bytes, this.#held);
     this.#held -= bytes;
   }
 
   #tooLarge(from: number): void {
-    if (this.#held - from <= this.#o.maxRecordBytes) return;
+    // A block says its size before it is there.
+    if (this.#held - from <= this.#o.maxRecordBytes || this.#work.layout.format === "avro") return;
     const { name } = this.#work;
     throw new Failure(
       "files.record_too_large",
@@ -211,8 +245,8 @@ class FileCut {
 function firstRecordEnd(scan: Scanner, bytes: Uint8Array, held: number, last: boolean): number {
   for (let i = 0; i < held; i++) {
     if (bytes[i] !== 10 && bytes[i] !== 13) continue;
-    const { records, end } = scan(bytes, 0, i + 1, false);
+    const { records, end } = scan(bytes, 0, i + 1, false, 0);
     if (records > 0) return end;
   }
-  return last && scan(bytes, 0, held, true).records > 0 ? held : -1;
+  return last && scan(bytes, 0, held, true, 0).records > 0 ? held : -1;
 }

@@ -86,7 +86,7 @@ async function* decompressed(
   }
 }
 
-/** The text of a whole file as the cutter wants it: lines of records. */
+/** The content of a whole file as the cutter wants it: lines of records, or Avro's blocks. */
 export function textOf(
   work: TextWork,
   check: (block: bigint) => void,
@@ -94,6 +94,7 @@ export function textOf(
 ): AsyncIterable<Uint8Array> {
   const { path, compression, encoding, layout } = work;
   const blocks = blocksOf(work, open, check, compression === "none");
+  if (layout.format === "avro") return decompressed(blocks, compression, path);
   const text = asUtf8(decompressed(blocks, compression, path), encoding, path);
   return layout.format === "ndjson" && layout.array ? unwrapArray(text, path) : text;
 }

@@ -7,7 +7,7 @@ import type { FilePlace, OpenFile } from "../../core/ports/file-bytes.ts";
 import { unreadable } from "./blocks.ts";
 import type { FilesOptions } from "./spec.ts";
 
-export type FileFormat = "csv" | "ndjson" | "json" | "parquet";
+export type FileFormat = "csv" | "ndjson" | "json" | "parquet" | "avro";
 
 export interface LocalFile {
   /** As the user would name it. */
@@ -98,6 +98,7 @@ const FORMATS: ReadonlyMap<string, FileFormat> = new Map([
   ["jsonlines", "ndjson"],
   ["json", "json"],
   ["parquet", "parquet"],
+  ["avro", "avro"],
 ]);
 
 /** By the extension, that of a compression left out. */
@@ -114,7 +115,7 @@ export function formatOf(name: string, options: Pick<FilesOptions, "format">): F
   if (format !== null) return format;
   throw new Failure("files.format", "the name does not say what format it is", {
     at: name,
-    hint: "Name it: --format csv, ndjson, json or parquet",
+    hint: "Name it: --format csv, ndjson, json, parquet or avro",
   });
 }
 

@@ -52,10 +52,10 @@ export const filesSourceSpec = z.strictObject({
     )
     .meta({ examples: [["in/*.csv.gz"]] }),
   format: z
-    .enum(["auto", "csv", "ndjson", "json", "parquet"])
+    .enum(["auto", "csv", "ndjson", "json", "parquet", "avro"])
     .default("auto")
-    .describe("Format of all files. json: one array of objects a file.")
-    .meta({ why: "By the names: .csv .tsv .ndjson .jsonl .json .parquet, before .gz or .zst." }),
+    .describe("Format of all files. json: one array of objects a file. avro: object container files.")
+    .meta({ why: "By the names: .csv .tsv .ndjson .jsonl .json .parquet .avro, before .gz or .zst." }),
   compression: z
     .enum(["auto", "none", "gzip", "zstd"])
     .default("auto")
@@ -105,7 +105,9 @@ export const filesSourceSpec = z.strictObject({
     .meta({ unit: "bytes", examples: ["8MiB"], why: "Some 100 ms of work." }),
   max_record_bytes: byteSize({ min: KIB, max: 1024 * MIB })
     .default(16 * MIB)
-    .describe("Largest record. A larger one ends the job: mostly it is a quote that is never closed.")
+    .describe(
+      "Largest record, and of Avro largest block, stored and unpacked. A larger one ends the job: mostly it is a quote that is never closed.",
+    )
     .meta({ unit: "bytes", examples: ["16MiB"] }),
 });
 

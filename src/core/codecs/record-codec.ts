@@ -47,6 +47,8 @@ export interface DecodeFault {
   readonly path: string;
   /** What was seen and what is allowed; at most some 200 characters, no payload values beyond a short excerpt. */
   readonly reason: string;
+  /** Where the value stands, of values that lie one behind the other. */
+  readonly range?: { readonly from: number; readonly to: number };
 }
 
 export interface RecordDecoder {

@@ -2,6 +2,7 @@
 
 import type { ColumnBuilder } from "../types/column-builder.ts";
 import type { TableSchema } from "../types/table-schema.ts";
+import type { DecodeCode } from "./record-codec.ts";
 
 /** Why a row is refused. Names are a promise: they stand in rejects files. */
 export type RejectCode =
@@ -27,7 +28,7 @@ export interface Reject {
   /** Where the record stands in the piece. */
   readonly from: number;
   readonly to: number;
-  readonly code: RejectCode;
+  readonly code: RejectCode | DecodeCode;
   /** Name of the column, null where the whole record is at fault. */
   readonly column: string | null;
   /** The stored value at fault, where a record has no text of its own. */

@@ -36,6 +36,8 @@ export interface Codecs {
   gzip(src: Uint8Array, start: number, end: number, out: Output): void;
   /** The zlib stream (RFC 1950) of src[start, end). Throws compression.corrupt or .limit. */
   zlib(src: Uint8Array, start: number, end: number, out: Output): void;
+  /** The raw deflate stream (RFC 1951) of src[start, end). Throws compression.corrupt or .limit. */
+  inflate(src: Uint8Array, start: number, end: number, out: Output): void;
   /** Compress `src` into `dst`, which holds at least the bound; return the compressed size. */
   zstdCompress(src: Uint8Array, dst: Uint8Array, level: number): number;
   lz4Compress(src: Uint8Array, dst: Uint8Array): number;

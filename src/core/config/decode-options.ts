@@ -71,6 +71,31 @@ const onError = z
   )
   .meta({ why: "One bad record must not stop the others; its bytes are in the raw lane whatever happens." });
 
+const KEY_FORMATS = [...FORMATS, "text"] as const;
+const DEFAULT_PREFIX = "key_";
+
+const keyPrefix = z
+  .string()
+  .regex(/^[a-z_][a-z0-9_]{0,31}$/)
+  .describe(
+    "Before the names of the key's columns. A key that is no record is one column, `value` behind the prefix.",
+  )
+  .meta({
+    allowed: "1 to 32 of a-z, 0-9 and '_', not beginning with a digit",
+    examples: ["key_"],
+    why: "Keys often repeat fields of the value, such as Debezium's; both have their place.",
+  });
+
+const topicKeySpec = z.strictObject({
+  format: z
+    .enum([...KEY_FORMATS, "none"])
+    .optional()
+    .describe("What keys of this topic are. none: they are not decoded.")
+    .meta({ examples: ["none"], why: "Without it: as in [decode.key]." }),
+  ...payloadShape,
+  prefix: keyPrefix.optional(),
+});
+
 const topicSpec = z.strictObject({
   name: z
     .string()
@@ -81,26 +106,19 @@ const topicSpec = z.strictObject({
   format: format.optional(),
   ...payloadShape,
   on_error: onError.unwrap().optional(),
+  key: topicKeySpec
+    .optional()
+    .describe("Keys of this topic; what is left out is as in [decode.key].")
+    .meta({ examples: [{ format: "text" }], instead: true }),
 });
 
 const keySpec = z.strictObject({
   format: z
-    .enum([...FORMATS, "text"])
+    .enum(KEY_FORMATS)
     .describe("What keys are. text: UTF-8 as it stands, in one column.")
     .meta({ examples: ["text"] }),
   ...payloadShape,
-  prefix: z
-    .string()
-    .regex(/^[a-z_][a-z0-9_]{0,31}$/)
-    .default("key_")
-    .describe(
-      "Before the names of the key's columns. A key that is no record is one column, `value` behind the prefix.",
-    )
-    .meta({
-      allowed: "1 to 32 of a-z, 0-9 and '_', not beginning with a digit",
-      examples: ["key_"],
-      why: "Keys often repeat fields of the value, such as Debezium's; both have their place.",
-    }),
+  prefix: keyPrefix.default(DEFAULT_PREFIX),
 });
 
 const decodeShape = {
@@ -175,21 +193,38 @@ export interface PayloadPlan {
   readonly subject: string | null;
   readonly message: string | null;
   readonly onError: "reject" | "fail";
+  /** Before the names of columns, those of keys. */
+  readonly prefix: string;
 }
 
 /** How the values, or the keys, of a topic are decoded; null: keys that are not. */
 export function payloadPlan(decode: DecodeSection, topic: string, part: "key" | "value"): PayloadPlan | null {
   const own = decode.topic?.find((t) => t.name === topic);
   const onErrors = own?.on_error ?? decode.on_error;
-  if (part === "key")
-    return decode.key === undefined ? null : planOf(decode.key.format, decode.key, onErrors);
+  if (part === "key") return keyPlan(decode.key, own?.key, onErrors);
   // A topic of another format has nothing from the section but its error policy.
   const base = own?.format === undefined || own.format === decode.format ? decode : {};
   return planOf(own?.format ?? decode.format, { ...base, ...defined(own ?? {}) }, onErrors);
 }
 
+type KeyOptions = z.output<typeof keySpec>;
+
+function keyPlan(
+  all: KeyOptions | undefined,
+  own: z.output<typeof topicKeySpec> | undefined,
+  onErrors: "reject" | "fail",
+): PayloadPlan | null {
+  const format = own?.format ?? all?.format;
+  if (format === undefined || format === "none") return null;
+  // As of values: keys of another format have nothing from those of all topics but the prefix.
+  const base = own?.format === undefined || own.format === all?.format ? (all ?? {}) : {};
+  const prefix = own?.prefix ?? all?.prefix ?? DEFAULT_PREFIX;
+  return { ...planOf(format, { ...base, ...defined(own ?? {}) }, onErrors), prefix };
+}
+
 function planOf(format: DecodeFormat, o: Partial<PayloadOptions>, onErrors: "reject" | "fail"): PayloadPlan {
   return {
+    prefix: "",
     format,
     framing: o.framing ?? "none",
     schemaFile: o.schema_file ?? null,
@@ -226,10 +261,21 @@ function conflicts(decode: DecodeSection): Conflict[] {
       );
     else names.set(name, i);
   }
+  for (const [i, { key }] of (decode.topic ?? []).entries())
+    if (key !== undefined && key.format === undefined && decode.key === undefined)
+      found.push({
+        path: ["topic", i, "key", "format"],
+        message: "what are the keys of this topic?",
+        allowed: [...KEY_FORMATS, "none"].map((f) => `"${f}"`).join(" | "),
+        code: "config.missing",
+      });
   const places: { at: (string | number)[]; plan: PayloadPlan | null }[] = [
     { at: [], plan: planOf(decode.format, decode, decode.on_error) },
-    { at: ["key"], plan: decode.key === undefined ? null : planOf(decode.key.format, decode.key, "reject") },
+    { at: ["key"], plan: keyPlan(decode.key, undefined, "reject") },
     ...(decode.topic ?? []).map((t, i) => ({ at: ["topic", i], plan: payloadPlan(decode, t.name, "value") })),
+    ...(decode.topic ?? []).flatMap((t, i) =>
+      t.key === undefined ? [] : [{ at: ["topic", i, "key"], plan: keyPlan(decode.key, t.key, "reject") }],
+    ),
   ];
   for (const { at, plan } of places) if (plan !== null) found.push(...payloadConflicts(decode, at, plan));
   return found;
@@ -270,7 +316,7 @@ function payloadConflicts(decode: DecodeSection, at: (string | number)[], plan: 
         "`registry`, `schema_dir` or `schema_file`",
       ),
     );
-  const learned = plan.format === "json" && at[0] !== "key";
+  const learned = plan.format === "json" && at.at(-1) !== "key";
   if (plan.framing === "none" && !source && plan.schemaFile === null && !learned)
     found.push({
       path: [...at, "schema_file"],

@@ -24,7 +24,7 @@ export const FILE_CODES = {
   "files.record_too_large": spec(
     "runtime",
     false,
-    "A record is above the limit; in CSV most often a quoted field that is never closed.",
+    "A record, or a block of an Avro file, is above the limit; in CSV most often a quoted field that is never closed.",
   ),
   "files.header": spec("config", false, "The header of a CSV is missing, doubtful, or names a column twice."),
   "files.dialect": spec(

@@ -8,7 +8,6 @@ import { waitedOut } from "../coverage/outage.ts";
 import { type Ranges, subtractRanges } from "../coverage/ranges.ts";
 import { asFailure, Failure, toWire } from "../failure/failure.ts";
 import type {
-  FileLayout,
   FileWork,
   FromBatchLane,
   Hashed,
@@ -42,7 +41,7 @@ export interface RowLaneParts {
   readonly clock: Clock;
   readonly sink: TableSink;
   readonly newSetId: () => string;
-  readonly decoderOf: (layout: FileLayout, spec: TableSpec) => PieceDecoder;
+  readonly decoderOf: (work: FileWork, spec: TableSpec) => PieceDecoder;
   readonly readRange: ReadRange;
   readonly hash: (task: HashTask) => Hashed | Promise<Hashed>;
   readonly post: (message: FromBatchLane, transfer?: ArrayBuffer[]) => void;
@@ -85,7 +84,7 @@ export class RowLane {
   #id: string | null = null;
   #openedAt = 0;
   #spans: Span[] = [];
-  /** What rejects stand in; null: a file that is read by ranges. */
+  /** What rejects stand in; null: a file whose records are no text. */
   #piece: PieceMessage | null = null;
   #current: OpenFile | null = null;
   #rejected = 0;
@@ -139,10 +138,10 @@ export class RowLane {
     const { firstRow, end, buffer, records, line } = piece;
     const bytes = new Uint8Array(buffer);
     this.#begin(file);
-    this.#piece = piece;
+    this.#piece = file.work.layout.format === "avro" ? null : piece;
     this.#lineAt = 0;
     this.#line = line;
-    file.decoder ??= this.#p.decoderOf(file.work.layout, this.#o.table);
+    file.decoder ??= this.#p.decoderOf(file.work, this.#o.table);
     const rows = this.#counting();
     const skip = rangesWithin(file.covered, firstRow, records);
     const found = file.decoder.decode({ bytes, from: 0, end, firstRow, skip }, this.#table, rows.full);
@@ -267,7 +266,7 @@ export class RowLane {
     };
   }
 
-  /** Rows of a file that is read by ranges have a number and no line. */
+  /** Rows of a file that is no text have a number and no line. */
   #reject(r: Reject): void {
     const { row, code, column, reason } = r;
     const piece = this.#piece;

@@ -1,5 +1,5 @@
 /**
- * Batches of stored columns (of a Parquet file) on their way into a lane's table: read by meaning, cast to the types of
+ * Batches of stored columns (of a Parquet or Avro file) on their way into a lane's table: read by meaning, cast to the types of
  * the schema, and appended without the rows that are refused or covered already.
  */
 import { isSkipped, type Piece, type RejectCode, type RowTarget, VALUE_REASONS } from "../codecs/rows.ts";
@@ -8,7 +8,7 @@ import type { ColumnPlan, PlannedColumn } from "../formats/parquet/column-plan.t
 import { convertColumn, eachNull } from "../formats/parquet/convert-column.ts";
 import { appendRows } from "../types/append-rows.ts";
 import { canCast, castColumn } from "../types/cast-column.ts";
-import type { ColumnType, TableBatch, TableColumn } from "../types/table-batch.ts";
+import type { ColumnField, ColumnType, TableBatch, TableColumn } from "../types/table-batch.ts";
 import { sourceOf, type TableField, type TableSchema } from "../types/table-schema.ts";
 import { FAULT, Faults } from "../types/text-cells.ts";
 import { typeText } from "../types/type-text.ts";
@@ -20,9 +20,16 @@ interface Bound {
   readonly plan: ColumnPlan | null;
 }
 
+export type StoredColumn = Pick<PlannedColumn, "field" | "plan">;
+
+/** A column whose values stand as what they are. */
+export function plainColumn({ name, type, nullable }: ColumnField): StoredColumn {
+  return { field: { name, type, nullable }, plan: { kind: "leaf", type, raw: type, reading: "same" } };
+}
+
 /** Throws files.unknown_column and files.schema where a column has no place, or its values none in the schema's type. */
 export function bindColumns(
-  columns: readonly PlannedColumn[],
+  columns: readonly StoredColumn[],
   { fields }: TableSchema,
   at: string,
 ): readonly Bound[] {
@@ -40,7 +47,7 @@ export function bindColumns(
   return fields.map((field) => boundTo(field, columns, at));
 }
 
-function boundTo(field: TableField, columns: readonly PlannedColumn[], at: string): Bound {
+function boundTo(field: TableField, columns: readonly StoredColumn[], at: string): Bound {
   const name = sourceOf(field);
   const matching = columns.flatMap((c, i) => (c.field.name === name ? [i] : []));
   const shown = JSON.stringify(name);
@@ -73,7 +80,7 @@ export class StoredRows {
   readonly #faults = new Faults();
 
   constructor(
-    columns: readonly PlannedColumn[],
+    columns: readonly StoredColumn[],
     schema: TableSchema,
     options: { readonly at: string; readonly isUtf8: (bytes: Uint8Array) => boolean },
   ) {
@@ -81,14 +88,31 @@ export class StoredRows {
     this.#isUtf8 = options.isUtf8;
   }
 
-  /** `batch`: columns as stored, in the order of the file. */
-  add(batch: TableBatch, firstRow: number, skip: Piece["skip"], target: RowTarget): void {
+  /**
+   * `batch`: columns as stored, in the order of the file; `refused`: rows of the file from `firstRow` on that the batch lacks,
+   * ascending.
+   */
+  add(
+    batch: TableBatch,
+    firstRow: number,
+    skip: Piece["skip"],
+    target: RowTarget,
+    refused: readonly number[] = [],
+  ): void {
     this.#faults.begin(batch.rows);
     const columns = this.#bound.map((b, c) => this.#column(b, c, batch));
+    let missing = 0;
     let from = 0;
     for (let i = 0; i <= batch.rows; i++) {
-      if (i < batch.rows && this.#taken(i, firstRow, skip, batch, target)) continue;
-      if (i > from) this.#append(columns, from, i, firstRow, target);
+      const before = missing;
+      while (missing < refused.length && refused[missing]! <= firstRow + i + missing) missing++;
+      // Behind a row that is not there another run begins.
+      if (missing > before && i > from) {
+        this.#append(columns, from, i, firstRow + before, target);
+        from = i;
+      }
+      if (i < batch.rows && this.#taken(i, firstRow + missing, skip, batch, target)) continue;
+      if (i > from) this.#append(columns, from, i, firstRow + missing, target);
       from = i + 1;
     }
   }

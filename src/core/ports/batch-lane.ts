@@ -3,6 +3,7 @@
  * into pieces of whole records; lanes hash files, turn pieces into columns, and write them. Everything survives a
  * structured clone; buffers are transferred and come back.
  */
+import type { ContainerCodec } from "../codecs/avro/container.ts";
 import type { CsvDialect } from "../codecs/csv/dialect.ts";
 import type { FailureWire } from "../failure/failure.ts";
 import type { StreamKey } from "../records/stream.ts";
@@ -23,7 +24,20 @@ export type FileLayout =
       readonly header: boolean;
     }
   | { readonly format: "ndjson" /** One array of objects instead of a line each. */; readonly array: boolean }
-  | { readonly format: "parquet" /** Rows of each row group. */; readonly groups: readonly number[] };
+  | { readonly format: "parquet" /** Rows of each row group. */; readonly groups: readonly number[] }
+  | AvroLayout;
+
+/** An object container file, as its header says it. */
+export interface AvroLayout {
+  readonly format: "avro";
+  readonly codec: ContainerCodec;
+  /** The writer's schema, and the one that records are resolved to (null: the writer's), as JSON. */
+  readonly schema: string;
+  readonly reader: string | null;
+  /** What stands behind each block, and bytes before the first. */
+  readonly marker: Uint8Array;
+  readonly header: number;
+}
 
 export interface FileWork {
   /** Number of the file in the job. */

@@ -13,6 +13,7 @@ import { Cutter } from "../../../src/adapters/files/cutter.ts";
 import { openLocalFile } from "../../../src/adapters/files/file-bytes.ts";
 import { RFC_4180 } from "../../../src/core/codecs/csv/dialect.ts";
 import type { FileLayout, FileWork, FromCutter } from "../../../src/core/ports/batch-lane.ts";
+import { containerFile, containerHeader, MARKER } from "../../core/codecs/avro/container-file.ts";
 
 const room = mkdtempSync(join(tmpdir(), "twg-cutter-"));
 afterAll(() => rmSync(room, { recursive: true }));
@@ -134,6 +135,33 @@ test("many pieces: each of whole records, with its first row and line", async ()
   }
   expect(pieces.filter((p) => p.last)).toEqual(pieces.slice(-1));
   expect(cuts).toEqual([{ file: 0, rows: 100 }]);
+});
+
+test("an Avro file is cut between blocks, behind its header, and a broken one ends it", async () => {
+  const schema = { type: "record", name: "R", fields: [{ name: "n", type: "int" }] };
+  const payloads = Array.from({ length: 200 }, (_, i) => Uint8Array.of(i % 60));
+  const header = containerHeader(schema, "null").length;
+  const layout = { format: "avro", codec: "null", schema: "", reader: null, marker: MARKER, header } as const;
+  const file = containerFile(schema, payloads, { perBlock: 7 });
+  for (const pieceBytes of [1, 16, 64, 1000, 100_000]) {
+    const { pieces, cuts } = await cut([workOf(0, file, layout)], pieceBytes);
+    let row = 0;
+    for (const p of pieces) {
+      expect(p.firstRow).toBe(row);
+      row += p.records;
+    }
+    expect([row, cuts]).toEqual([200, [{ file: 0, rows: 200 }]]);
+    expect(pieces.map((p) => p.text).join("")).toBe(new TextDecoder().decode(file.subarray(header)));
+    expect(pieces.filter((p) => p.last)).toEqual(pieces.slice(-1));
+  }
+  const dead = async (bytes: Uint8Array, most?: number) =>
+    (await cut([workOf(0, bytes, layout)], 64, most)).death;
+  expect(await dead(file.subarray(0, -1))).toMatchObject({ code: "files.not_avro", at: "f0.in" });
+  expect(await dead(file.subarray(0, header - 1))).toMatchObject({ code: "files.not_avro", at: "f0.in" });
+  expect(await dead(file, 6)).toMatchObject({ code: "files.record_too_large", at: "f0.in" });
+  const torn = Uint8Array.from(file);
+  torn[torn.length - 1]! ^= 1;
+  expect(await dead(torn)).toMatchObject({ code: "files.not_avro" });
 });
 
 test("random files, pieces of any size: nothing lost, doubled or torn", async () => {

@@ -25,7 +25,7 @@ describe("plans", () => {
         { name: "b", format: "json", framing: "none" },
       ],
     });
-    const rest = { schemaFile: null, readerSchema: null, message: null };
+    const rest = { schemaFile: null, readerSchema: null, message: null, prefix: "" };
     expect(payloadPlan(decode, "other", "value")).toEqual({
       format: "avro",
       framing: "confluent",
@@ -51,6 +51,37 @@ describe("plans", () => {
       framing: "none",
       onError: "fail",
     });
+  });
+
+  test("what a topic says of its keys goes before what is said of all", () => {
+    const decode = decodeSpec.parse({
+      format: "avro",
+      framing: "confluent",
+      schema_dir: "/s",
+      key: { format: "avro", framing: "confluent", message: "Key", prefix: "k_" },
+      topic: [
+        { name: "same", on_error: "fail", key: { subject: "orders-key" } },
+        { name: "text", key: { format: "text", prefix: "id_" } },
+        { name: "none", key: { format: "none" } },
+        { name: "json", key: { format: "json", schema_file: "k.json" } },
+      ],
+    });
+    const key = (topic: string) => payloadPlan(decode, topic, "key");
+    expect(key("same")).toMatchObject({
+      ...{ format: "avro", framing: "confluent", subject: "orders-key", message: "Key" },
+      ...{ prefix: "k_", onError: "fail" },
+    });
+    expect(key("text")).toMatchObject({ format: "text", framing: "none", message: null, prefix: "id_" });
+    expect(key("none")).toBeNull();
+    expect(key("json")).toMatchObject({ framing: "none", schemaFile: "k.json", message: null, prefix: "k_" });
+    expect(key("other")).toMatchObject({ subject: null, message: "Key", prefix: "k_" });
+    expect(payloadPlan(decode, "text", "value")).toMatchObject({ format: "avro", prefix: "" });
+    const alone = decodeSpec.parse({
+      ...{ format: "json", schema_file: "v.json" },
+      topic: [{ name: "keyed", key: { format: "text" } }],
+    });
+    expect(payloadPlan(alone, "keyed", "key")).toMatchObject({ format: "text", prefix: "key_" });
+    expect(payloadPlan(alone, "other", "key")).toBeNull();
   });
 
   test("keys stay bytes unless they are asked for; a message's leading dot is taken off; defaults", () => {
@@ -140,6 +171,29 @@ describe("what is refused", () => {
         ["key.schema_file", "text has no schema", conflict],
         ["key.subject", "text has no schema", conflict],
         ["key.framing", "envelopes name schemas, and text has none", conflict],
+      ],
+    ],
+    [
+      "nothing wrong: keys of one topic",
+      { format: "json", topic: [{ name: "a", key: { format: "text" } }] },
+      [],
+    ],
+    [
+      "keys of topics of no format, from nowhere, and with a schema of none",
+      {
+        format: "json",
+        topic: [
+          { name: "a", key: { prefix: "k_" } },
+          { name: "b", key: { format: "avro" } },
+          { name: "c", key: { format: "text", subject: "s" } },
+          { name: "d", key: { format: "json" } },
+        ],
+      },
+      [
+        ["topic.0.key.format", "what are the keys of this topic?", missing],
+        ["topic.1.key.schema_file", "avro cannot be read without its schema", missing],
+        ["topic.2.key.subject", "text has no schema", conflict],
+        ["topic.3.key.schema_file", "json cannot be read without its schema", missing],
       ],
     ],
     [

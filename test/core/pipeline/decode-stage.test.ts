@@ -103,7 +103,7 @@ function stage(metadata: RawMetadata = "none", holdBytes = 1 << 20): DecodeStage
       },
       learn: async () => null,
       compile: (_topic, schema, message, part) =>
-        partDecoder(OPTIONS, schema, part, { message: null }, message, "_twg_"),
+        partDecoder(OPTIONS, schema, part, { message: null, prefix: "key_" }, message, "_twg_"),
       fit: async (fields, judged) => {
         fits.push(`${fields.map((f) => f.name).join()}${judged ? "" : " again"}`);
         return sinks(fields);

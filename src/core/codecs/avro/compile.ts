@@ -16,7 +16,7 @@ import { parseSchema } from "./parse-schema.ts";
 import type { Plan } from "./plan.ts";
 import { resolve } from "./resolve.ts";
 import { MOST_EMPTY, type Runtime, runtimeOf } from "./runtime.ts";
-import { leastBytes } from "./schema.ts";
+import { type AvroType, leastBytes } from "./schema.ts";
 import { ValueReader } from "./value-reader.ts";
 
 export type AvroSource = Pick<SchemaText, "text" | "references">;
@@ -44,7 +44,7 @@ export function compileAvro({ writer, reader }: AvroSchemas, options: AvroOption
     const to = reader === undefined ? from : parseSchema(reader);
     const layout = layoutOf(to);
     refuseReserved(layout.fields, options.reserved ?? null);
-    return new Decoder(resolve(from, to), leastBytes(from), layout, options);
+    return new Decoder(resolve(from, to), from, layout, options);
   } catch (e) {
     // Types that name each other in a long row.
     if (e instanceof RangeError) throw new DecodeError("decode.schema", "", "the schema nests too deeply");
@@ -72,8 +72,8 @@ interface Feed {
 
 export interface AvroDecoder extends RecordDecoder {
   /**
-   * `count` values one behind the other, as blocks of object container files have them. Behind one that is refused no
-   * other can be found, so all of them are refused. Throws files.not_avro if they do not fill bytes[from, to).
+   * `count` values one behind the other, as blocks of object container files have them. One that is refused is passed over
+   * where its end can be found, else all behind it are refused. Throws files.not_avro if they do not fill bytes[from, to).
    */
   block(
     bytes: Uint8Array,
@@ -97,6 +97,9 @@ type Decode = (
 
 class Decoder implements AvroDecoder {
   readonly #plan: Plan;
+  readonly #writer: AvroType;
+  /** As it was written: to pass over a value, whatever the reader makes of it. */
+  #written: Plan | null = null;
   /** Bytes that a value takes at least. */
   readonly #least: number;
   readonly #layout: Layout;
@@ -107,9 +110,10 @@ class Decoder implements AvroDecoder {
   #target: { readonly columns: readonly ColumnBuilder[]; readonly slots: readonly ColumnBuilder[] } | null =
     null;
 
-  constructor(plan: Plan, least: number, layout: Layout, options: AvroOptions) {
+  constructor(plan: Plan, writer: AvroType, layout: Layout, options: AvroOptions) {
     this.#plan = plan;
-    this.#least = least;
+    this.#writer = writer;
+    this.#least = leastBytes(writer);
     this.#layout = layout;
     this.#options = options;
   }
@@ -179,9 +183,16 @@ class Decoder implements AvroDecoder {
       if (f.starts !== null && f.ends !== null)
         faults.push(this.#explain(f.bytes, f.starts[n]!, f.ends[n]!, n, true));
       else {
-        const why = this.#explain(f.bytes, target.at, f.to, n, false);
-        for (let row = n; row < f.count; row++) faults.push({ ...why, row });
-        return target.rows - first;
+        const from = target.at;
+        const why = this.#explain(f.bytes, from, f.to, n, false);
+        const to = this.#behind(f.bytes, from, f.to);
+        if (to < 0) {
+          faults.push({ ...why, range: { from, to: f.to } });
+          for (let row = n + 1; row < f.count; row++) faults.push({ ...why, row });
+          return target.rows - first;
+        }
+        faults.push({ ...why, range: { from, to } });
+        target.at = to;
       }
     }
     if (f.starts === null && target.at !== f.to)
@@ -236,6 +247,17 @@ class Decoder implements AvroDecoder {
       if ((data[at]! & 0xc0) === 0x80 && at < offsets[r + 1]!) return false;
     }
     return true;
+  }
+
+  /** Where the value at `from` ends, -1: nobody can tell. What it holds is not looked at. */
+  #behind(bytes: Uint8Array, from: number, end: number): number {
+    this.#written ??= resolve(this.#writer, this.#writer);
+    const written = this.#written;
+    return attempt(() => {
+      this.#reader.begin(bytes, from, end);
+      this.#reader.skip(written, 0);
+      return this.#reader.at;
+    });
   }
 
   #explain(bytes: Uint8Array, from: number, to: number, row: number, whole: boolean): DecodeFault {

@@ -32,10 +32,8 @@ export interface ContainerBlock {
   readonly next: number;
 }
 
-/** What unpacks. `inflate`: raw deflate (RFC 1951) of bytes[start, end), at most what `out` allows. */
-export interface ContainerCodecs extends Pick<Codecs, "crc32" | "snappyBlock" | "zstd"> {
-  inflate(bytes: Uint8Array, start: number, end: number, out: Output): void;
-}
+/** What unpacks. */
+export type ContainerCodecs = Pick<Codecs, "crc32" | "snappyBlock" | "zstd" | "inflate">;
 
 function damaged(what: string, at: number): Failure {
   return new Failure("files.not_avro", `${what} at byte ${at}`);
@@ -47,13 +45,16 @@ const WORDS = new Int32Array(2);
 class Cursor {
   readonly #bytes: Uint8Array;
   readonly #end: number;
+  /** Place of the bytes in the file, for messages. */
+  readonly #base: number;
   at: number;
   short = false;
 
-  constructor(bytes: Uint8Array, at: number, end: number) {
+  constructor(bytes: Uint8Array, at: number, end: number, base = 0) {
     this.#bytes = bytes;
     this.at = at;
     this.#end = end;
+    this.#base = base;
   }
 
   /** 0 where bytes are missing. */
@@ -63,17 +64,17 @@ class Cursor {
     this.at = readLong(this.#bytes, from, this.#end, WORDS, 0);
     if (this.at >= 0) {
       const n = WORDS[1]! * 4294967296 + (WORDS[0]! >>> 0);
-      if (!Number.isSafeInteger(n)) throw damaged(`${what} of ${n}`, from);
+      if (!Number.isSafeInteger(n)) throw damaged(`${what} of ${n}`, this.#base + from);
       return n;
     }
-    if (this.#end - from >= 10) throw damaged(`${what} that is no number`, from);
+    if (this.#end - from >= 10) throw damaged(`${what} that is no number`, this.#base + from);
     this.at = from;
     this.short = true;
     return 0;
   }
 
   take(n: number, what: string, most: number): Uint8Array {
-    if (n < 0 || n > most) throw damaged(`${what} of ${n} bytes`, this.at);
+    if (n < 0 || n > most) throw damaged(`${what} of ${n} bytes`, this.#base + this.at);
     if (n > this.#end - this.at) this.short = true;
     if (this.short) return new Uint8Array(0);
     this.at += n;
@@ -125,25 +126,58 @@ function codecOf(name: string): ContainerCodec {
   );
 }
 
-/** The block at `at`; `mostBytes`: of one as it is stored. Throws files.not_avro. */
+/**
+ * The block at `at`; `mostBytes`: of one as it is stored; `base`: where bytes[0] stands in the file. Throws files.not_avro,
+ * files.record_too_large.
+ */
 export function readBlock(
   bytes: Uint8Array,
   at: number,
   end: number,
-  { marker }: ContainerHeader,
+  { marker }: Pick<ContainerHeader, "marker">,
   mostBytes: number,
+  base = 0,
 ): ContainerBlock | null {
-  const c = new Cursor(bytes, at, end);
+  const c = new Cursor(bytes, at, end, base);
   const count = c.long("number of records");
-  if (count < 0) throw damaged(`a block of ${count} records`, at);
+  if (count < 0) throw damaged(`a block of ${count} records`, base + at);
   const size = c.long("size of a block");
+  if (size > mostBytes) throw tooLarge(`has ${size} bytes`, mostBytes, base + at);
   const from = c.at;
   c.take(size, "a block", mostBytes);
   const found = c.take(SYNC_BYTES, "marker", SYNC_BYTES);
   if (c.short) return null;
   if (found.some((b, i) => b !== marker[i]))
-    throw damaged("another marker than the file's behind a block", c.at - SYNC_BYTES);
+    throw damaged("another marker than the file's behind a block", base + c.at - SYNC_BYTES);
   return { count, from, to: from + size, next: c.at };
+}
+
+export function tooLarge(how: string, most: number, at: number): Failure {
+  return new Failure("files.record_too_large", `the block at byte ${at} ${how}, at most ${most} are taken`, {
+    hint: "Raise max_record_bytes for files with large blocks; is it damaged otherwise?",
+  });
+}
+
+/** Whole blocks of bytes[from, to): how many records they hold, and where they end. `last`: nothing comes behind. */
+export function scanBlocks(
+  bytes: Uint8Array,
+  from: number,
+  to: number,
+  header: Pick<ContainerHeader, "marker">,
+  { mostBytes, base, last }: { readonly mostBytes: number; readonly base: number; readonly last: boolean },
+): { readonly records: number; readonly end: number } {
+  let records = 0;
+  let end = from;
+  while (end < to) {
+    const block = readBlock(bytes, end, to, header, mostBytes, base);
+    if (block === null) {
+      if (last) throw damaged("the file ends within a block, which begins", base + end);
+      break;
+    }
+    records += block.count;
+    end = block.next;
+  }
+  return { records, end };
 }
 
 /** Unpacks a block behind what `out` has. Throws files.not_avro, compression.corrupt, compression.limit. */
