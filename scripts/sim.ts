@@ -1,9 +1,10 @@
 /**
  * Runs seeds of the simulated world.
- *   bun run sim --scenario raw|groups|sinks|group_sinks --seeds 1000 [--seed FIRST] [--canary early_cover|blind_write|never_gives_up|leads] [--trace] [--json]
+ *   bun run sim --scenario raw|groups|sinks|group_sinks --seeds 1000 [--seed FIRST] [--canary early_cover|blind_write|never_gives_up|leads|forgets] [--trace] [--json]
  * Last line with --json: {scenario, seeds, failed, first_failed_seed}. `--seed S --seeds 1 --trace` replays one.
  */
 import { parseArgs } from "node:util";
+import type { BesideCanary } from "../test/sim/beside.ts";
 import type { Canary } from "../test/sim/node.ts";
 import { simulate } from "../test/sim/world.ts";
 
@@ -30,8 +31,8 @@ const options = {
   sinks: flags.scenario.endsWith("sinks"),
   ...(flags.canary === undefined
     ? {}
-    : flags.canary === "leads"
-      ? { besideCanary: "leads" as const }
+    : flags.canary === "leads" || flags.canary === "forgets"
+      ? { besideCanary: flags.canary as BesideCanary }
       : { canary: flags.canary as Canary }),
   ...(flags.trace ? { trace: (line: string) => console.error(line) } : {}),
 };

@@ -15,7 +15,7 @@ import { Branch } from "../core/pipeline/branch.ts";
 import { Branches } from "../core/pipeline/branches.ts";
 import type { Part } from "../core/pipeline/decode-keys.ts";
 import { DecodeStage } from "../core/pipeline/decode-stage.ts";
-import { type DerivedBatch, rejectFields } from "../core/pipeline/derived.ts";
+import { type DerivedBatch, originsOf, rejectFields } from "../core/pipeline/derived.ts";
 import { type RawMetadata, rawOriginFields } from "../core/pipeline/raw-origins.ts";
 import { TableBranchWriter } from "../core/pipeline/table-branch.ts";
 import type { BranchWriter } from "../core/ports/branch-parts.ts";
@@ -272,7 +272,10 @@ class DerivedSink implements FittedSink {
     const rowsOf = (b: DerivedBatch) =>
       receives === "rejected" ? b.rejects : b.table === null ? null : selected(b.table, fields);
     const line = (b: TableBatch, cell: RefusedCell) => refusedLine(b, this.#decode.prefix, cell);
-    return new TableBranchWriter({ fields, groupBytes, rowsOf, line }, this.#tableSink());
+    const origins = (b: DerivedBatch) =>
+      originsOf(b, receives === "rejected" ? b.refused.map((r) => r.row) : b.tableRows);
+    const options = { fields, groupBytes, rowsOf, line, originsOf: origins };
+    return new TableBranchWriter(options, this.#tableSink());
   }
 
   #tableSink(): TableSink {

@@ -97,7 +97,7 @@ function laneSink(
     rollBytes: commitBytes,
     rollIntervalMs: sink.commit_interval_ms,
     writer: {
-      ...copySetOptions(config, sink, sink.commit_interval_ms),
+      ...copySetOptions(config, sink, sink.commit_interval_ms, secondary !== null),
       prefix: sink.metadata_prefix,
       // A secondary one waits for the primary: what comes meanwhile counts into what it may hold.
       commitBytes: secondary === null ? commitBytes : Number.MAX_SAFE_INTEGER,
@@ -133,7 +133,7 @@ export function postgresTableParts(
         kind: "postgres",
         rollBytes: commitBytesOf(config.pipeline, sink, context.lanes),
         writer: {
-          ...copySetOptions(config, sink, BATCH_INTERVAL_MS),
+          ...copySetOptions(config, sink, BATCH_INTERVAL_MS, false),
           fields,
           targets,
           upsert: key.length === 0 ? null : { key, order, across: null },
@@ -147,9 +147,15 @@ export function postgresTableParts(
 /** A set of a batch job is open as long as its lane is kept waiting for the next piece. */
 const BATCH_INTERVAL_MS = 3_600_000;
 
-function copySetOptions(config: Configured, sink: SinkOf<"postgres">, intervalMs: number): CopySetOptions {
+function copySetOptions(
+  config: Configured,
+  sink: SinkOf<"postgres">,
+  intervalMs: number,
+  leavesHoles: boolean,
+): CopySetOptions {
   const { settings, table, rejects } = preparedOf(config, sink);
-  return { ...placeOf(config, sink), settings, table, rejects, intervalMs };
+  const { max_rejects: maxRejects } = sink;
+  return { ...placeOf(config, sink), settings, table, rejects, intervalMs, maxRejects, leavesHoles };
 }
 
 function placeOf(config: Configured, sink: SinkOf<"postgres">) {

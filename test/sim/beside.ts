@@ -43,8 +43,11 @@ export interface BesideNode {
   readonly shared: boolean;
 }
 
-/** leads: sets of sinks beside the raw one do not wait for what they come after. */
-export type BesideCanary = "leads";
+/**
+ * leads: sets of sinks beside the raw one do not wait for what they come after. forgets: rows that the table refuses are
+ * covered while its rejects are away.
+ */
+export type BesideCanary = "leads" | "forgets";
 
 export class BesideWorld {
   readonly folder: SimFolder;
@@ -60,7 +63,7 @@ export class BesideWorld {
     this.#chance = chance;
     this.#canary = canary;
     this.folder = new SimFolder(time, chance.fork());
-    this.table = new SimTable(time, chance.fork());
+    this.table = new SimTable(time, chance.fork(), canary === "forgets");
     this.table.onCommit = (spans) => this.#follows("the table", spans, [this.#raw, this.coverage]);
   }
 
@@ -68,7 +71,7 @@ export class BesideWorld {
   mischief(): void {
     const c = this.#chance;
     const { faults } = this.folder;
-    const kind = c.pick(["files", "full", "table", "slow", "well"] as const);
+    const kind = c.pick(["files", "full", "table", "rejects", "slow", "well"] as const);
     if (kind === "files")
       Object.assign(faults, { fail: c.next() < 0.3 ? 1 : c.next() * 0.5, failAfter: c.next() * 0.3 });
     else if (kind === "full") faults.fullUntil = Number.POSITIVE_INFINITY;
@@ -77,13 +80,14 @@ export class BesideWorld {
         fail: c.next() < 0.3 ? 1 : c.next() * 0.5,
         failAfter: c.next() * 0.5,
       });
+    else if (kind === "rejects") this.table.faults.rejectsDown = true;
     else if (kind === "slow") this.table.faults.slowMs = c.int(3_000);
     else this.heal();
   }
 
   heal(): void {
     Object.assign(this.folder.faults, { fail: 0, failAfter: 0, fullUntil: -1 });
-    Object.assign(this.table.faults, { fail: 0, failAfter: 0, slowMs: 4 });
+    Object.assign(this.table.faults, { fail: 0, failAfter: 0, slowMs: 4, rejectsDown: false });
   }
 
   coveredBySide(stream: StreamKey): Ranges {
@@ -199,7 +203,7 @@ export class BesideWorld {
   async judgeRecovered(raw: readonly string[]): Promise<string[]> {
     const sinks = [
       ["side", await this.#sideRows()],
-      ["table", this.table.rows],
+      ["table", this.#tableRows],
     ] as const;
     const wanted = raw.toSorted();
     return sinks.flatMap(([name, rows]) => {
@@ -222,7 +226,7 @@ export class BesideWorld {
       return set;
     };
     const side = once(await this.#sideRows(), "side");
-    const table = once(this.table.rows, "table");
+    const table = once(this.#tableRows, "table");
     complaints.push(...[...table.difference(side)].map((row) => `table: ${row} is not in side`));
     const inRaw = (s: StreamKey) => coveredIn(this.#raw, s);
     const inSide = (s: StreamKey) => coveredIn(this.coverage, s);
@@ -254,6 +258,11 @@ export class BesideWorld {
           : [`${name}: ${p}@${offset} is ${not(there)}there and ${not(told)}covered`];
       });
     });
+  }
+
+  /** A refused row is as good as one that is there, as long as it is among the rejects. */
+  get #tableRows(): readonly string[] {
+    return [...this.table.rows, ...this.table.rejects];
   }
 
   #sideRows(): Promise<string[]> {

@@ -32,3 +32,10 @@ test("one seed is one run", async () => {
 test("a sink that does not wait for the raw one is caught", async () => {
   expect((await simulate(1, { sinks: true, besideCanary: "leads" })).complaints).not.toEqual([]);
 });
+
+test("rows that the table refused are not forgotten while its rejects are away: a table that does is caught", async () => {
+  let caught = 0;
+  for (let seed = 3; seed <= 5 && caught === 0; seed++)
+    caught += (await simulate(seed, { sinks: true, besideCanary: "forgets" })).complaints.length;
+  expect(caught).toBeGreaterThan(0);
+}, 60_000);

@@ -1,6 +1,8 @@
 /** A simulated table whose rows and coverage become durable in one transaction, as in a database; all processes share it. */
 import { normalRanges, overlapsRange, type Ranges, unionRanges } from "../../src/core/coverage/ranges.ts";
-import { Failure } from "../../src/core/failure/failure.ts";
+import { bisect } from "../../src/core/delivery/bisect.ts";
+import { Failure, toWire } from "../../src/core/failure/failure.ts";
+import { withoutSpans } from "../../src/core/pipeline/span-set.ts";
 import type { BranchWriter } from "../../src/core/ports/branch-parts.ts";
 import type { Authority, Claim, StreamCoverage } from "../../src/core/ports/coverage.ts";
 import type { SetFiles, SetRefusal } from "../../src/core/ports/lane-parts.ts";
@@ -21,6 +23,17 @@ export interface TableFaults {
   failAfter: number;
   /** Longest time of a call, ms. */
   slowMs: number;
+  /** Refused rows can be kept nowhere. */
+  rejectsDown: boolean;
+}
+
+/** A row in so many is one that the table can never have. */
+const POISON_EVERY = 11n;
+
+interface SetRow {
+  readonly stream: StreamKey;
+  readonly offset: bigint;
+  readonly text: string;
 }
 
 const ROW_BYTES = 64;
@@ -28,15 +41,20 @@ const ROW_BYTES = 64;
 export class SimTable {
   /** "partition@offset value", one entry a row that was ever committed. */
   readonly rows: string[] = [];
+  /** The same of rows that it refused. */
+  readonly rejects: string[] = [];
   readonly streams = new Map<StreamKey, TableStream>();
-  readonly faults: TableFaults = { fail: 0, failAfter: 0, slowMs: 4 };
+  readonly faults: TableFaults = { fail: 0, failAfter: 0, slowMs: 4, rejectsDown: false };
   /** Told of the spans of every commit, at its very moment. */
   onCommit: (spans: readonly Span[]) => void = () => {};
-  readonly #receipts = new Set<string>();
+  readonly #receipts = new Map<string, SetFiles>();
+  /** Covers what it refused and could keep nowhere: a planted bug. */
+  readonly #forgets: boolean;
   readonly #time: SimTime;
   readonly #chance: SeededChance;
 
-  constructor(time: SimTime, chance: SeededChance) {
+  constructor(time: SimTime, chance: SeededChance, forgets: boolean) {
+    this.#forgets = forgets;
     this.#time = time;
     this.#chance = chance;
   }
@@ -61,7 +79,7 @@ export class SimTable {
 
   writer(owner: SimProcess): BranchWriter<RawBatch> {
     let id = "";
-    let rows: string[] = [];
+    let rows: SetRow[] = [];
     const call = <T>(effect: () => T) => this.#call(owner, effect);
     return {
       open: (set) => {
@@ -73,7 +91,8 @@ export class SimTable {
         for (let i = from; i < batch.rows; i++) {
           const offset = (BigInt(batch.offsets[2 * i + 1]!) << 32n) | BigInt(batch.offsets[2 * i]! >>> 0);
           const value = text.decode(data.subarray(offsets[i]!, offsets[i + 1]!));
-          rows.push(`${batch.stream.partition}@${offset} ${value}`);
+          const line = `${batch.stream.partition}@${offset} ${value}`;
+          rows.push({ stream: batch.span.stream, offset, text: line });
         }
         return batch.rows;
       },
@@ -87,7 +106,11 @@ export class SimTable {
       seal: async (spans, authorities) => {
         // What was sent is sent, whatever is dropped meanwhile.
         const sent = rows;
-        const answer = await call(() => this.#commit(id, sent, spans, authorities));
+        const found = await bisect(sent.length, sent.length, async (from, next) =>
+          sent.slice(from, next).some(isPoison) ? "poison" : null,
+        );
+        const bad = new Set("sink" in found ? [] : found.refused.map((r) => r.row));
+        const answer = await call(() => this.#commit(id, sent, bad, spans, authorities));
         if (rows === sent) rows = [];
         return answer;
       },
@@ -99,13 +122,32 @@ export class SimTable {
 
   #commit(
     id: string,
-    rows: readonly string[],
-    spans: readonly Span[],
+    sent: readonly SetRow[],
+    bad: ReadonlySet<number>,
+    all: readonly Span[],
     authorities: readonly Authority[],
   ): SetFiles | SetRefusal {
-    const done: SetFiles = { targets: [], covered: true, rows: rows.length, bytes: rows.length * ROW_BYTES };
     // The receipt of a commit whose answer was lost.
-    if (this.#receipts.has(id)) return done;
+    const receipt = this.#receipts.get(id);
+    if (receipt !== undefined) return receipt;
+    const refused = sent.filter((_, i) => bad.has(i));
+    const rows = sent.filter((_, i) => !bad.has(i));
+    const down = this.faults.rejectsDown;
+    const holes = refused.map(({ stream, offset }) => ({ stream, from: offset, next: offset + 1n }));
+    const uncovered = down && !this.#forgets ? holes : [];
+    const spans = withoutSpans(all, uncovered);
+    const failure = down ? toWire(new Failure("store.unavailable", "no rejects", { retry: true })) : null;
+    const told =
+      refused.length === 0
+        ? {}
+        : { leftOut: { codes: [["poison", refused.length]] as const, uncovered, failure } };
+    const done: SetFiles = {
+      targets: [],
+      covered: true,
+      rows: rows.length,
+      bytes: rows.length * ROW_BYTES,
+      ...told,
+    };
     for (const s of spans) {
       const proven = authorities.some(
         (a) =>
@@ -115,8 +157,9 @@ export class SimTable {
       if (overlapsRange(this.#of(s.stream).covered, s)) return { refused: "overlap", detail: s.stream };
     }
     this.onCommit(spans);
-    this.#receipts.add(id);
-    this.rows.push(...rows);
+    this.#receipts.set(id, done);
+    this.rows.push(...rows.map((r) => r.text));
+    if (!down) this.rejects.push(...refused.map((r) => r.text));
     for (const s of spans) {
       const of = this.#of(s.stream);
       of.covered = unionRanges(of.covered, normalRanges([s]));
@@ -158,6 +201,8 @@ export class SimTable {
     });
   }
 }
+
+const isPoison = ({ offset }: SetRow): boolean => offset % POISON_EVERY === 5n;
 
 function down(): Failure {
   return new Failure("store.unavailable", "the simulated table did not answer", { retry: true });

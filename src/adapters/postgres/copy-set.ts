@@ -9,15 +9,21 @@ import type { TRANSACTION_POINTS } from "../../core/delivery/crash-points.ts";
 import { asFailure, Failure } from "../../core/failure/failure.ts";
 import type { Authority } from "../../core/ports/coverage.ts";
 import type { SetFiles, SetRefusal } from "../../core/ports/lane-parts.ts";
+import type { RefusedOrigin, RowOrigins } from "../../core/ports/table-sink.ts";
 import type { Span, StreamKey } from "../../core/records/stream.ts";
 import { type ClientParts, type CopyIn, PgConnection } from "./client.ts";
 import { CopyBlocks, trailerMessage } from "./copy/blocks.ts";
+import { CopiedRows } from "./copy/copied-rows.ts";
+import { SetOrigins } from "./copy/set-origins.ts";
+import { SetRejects } from "./copy/set-rejects.ts";
 import type { PostgresSettings } from "./settings.ts";
+import { type RefusedBy, refusedCode, siftRows } from "./sift.ts";
 import { beginStatements, commitSet, type SetToCommit, settleCommit, UnknownCommit } from "./state/commit.ts";
-import { insertRejects } from "./state/rejects.ts";
+import { rejectsKept } from "./state/rejects.ts";
 import { type SinkKey, stateNames } from "./state/tables.ts";
 import { quoted, quotedTable, type TableName } from "./table/names.ts";
-import { intoStaging, mergeStatement, type Upsert } from "./table/upsert.ts";
+import { emptyStaging, intoStaging, mergeStatement, type Upsert } from "./table/upsert.ts";
+import { rowRefusal } from "./wire/errors.ts";
 
 /** Less than this waits for the seal: a transaction that stays open for a few records holds back the server's vacuum. */
 const STREAM_BYTES = 1024 * 1024;
@@ -34,6 +40,10 @@ export interface CopySetOptions {
   readonly stateSchema: string;
   /** Table of refused rows; null: the one beside the coverage. */
   readonly rejects: TableName | null;
+  /** Most rows of a set that the server may refuse: beyond it the table is at fault, and not the rows. */
+  readonly maxRejects: number;
+  /** A position may stay uncovered while the rest of the set lands. Not in a primary sink, which waits. */
+  readonly leavesHoles: boolean;
   readonly lockTimeoutMs: number;
   /** Longest that a set stays open: what a COPY may take beside the time for an answer. */
   readonly intervalMs: number;
@@ -42,6 +52,8 @@ export interface CopySetOptions {
 export interface CopySetParts extends ClientParts {
   /** Unique to this lane of this process. */
   readonly writer: string;
+  /** Line of a row that the server refused; absent: no row is left out. */
+  readonly refusedLine?: (row: RefusedBy) => string;
   readonly hook?: (point: TransactionPoint) => void;
 }
 
@@ -56,16 +68,18 @@ export class CopySet {
   #settings: PostgresSettings;
   readonly blocks: CopyBlocks = new CopyBlocks();
   readonly #byStream = new Map<StreamKey, { rows: number; bytes: number }>();
-  #rejects: string[] = [];
-  #rejectBytes = 0;
+  readonly #origins = new SetOrigins();
+  readonly #rejects = new SetRejects();
+  /** The server refused a row of the open set: nothing is sent before it is known which. */
+  #sifting = false;
   #id: string | null = null;
   #count = 0;
   #connection: PgConnection | null = null;
   #copy: CopyIn | null = null;
   /** Blocks that the open COPY has. */
   #sent = 0;
-  /** The open set may have been committed already. */
-  #unknown: SetToCommit | null = null;
+  /** The open set may have been committed already, and comes to this if it was. */
+  #unknown: { readonly set: SetToCommit; readonly files: SetFiles } | null = null;
 
   constructor(
     options: CopySetOptions,
@@ -88,11 +102,11 @@ export class CopySet {
 
   /** Bytes of memory for the open set, and its bytes in all. */
   get held(): number {
-    return this.blocks.held + this.#rejectBytes;
+    return this.blocks.held + this.#rejects.bytes + this.#origins.bytes;
   }
 
   get size(): number {
-    return this.blocks.length + this.#rejectBytes;
+    return this.blocks.length + this.#rejects.bytes;
   }
 
   get rows(): number {
@@ -105,9 +119,10 @@ export class CopySet {
   }
 
   /** Rows that were appended to `blocks`. `stream` null: it is known at the seal. */
-  added(stream: StreamKey | null, rows: number, bytes: number): void {
+  added(stream: StreamKey | null, rows: number, bytes: number, origins?: RowOrigins): void {
     if (this.#id === null) throw new Failure("internal.bug", "rows before a set was opened");
     this.#count += rows;
+    if (origins !== undefined) this.#origins.add(origins, rows);
     if (stream === null) return;
     const sizes = this.#byStream.get(stream) ?? { rows: 0, bytes: 0 };
     sizes.rows += rows;
@@ -116,15 +131,19 @@ export class CopySet {
   }
 
   /** A refused row, one line of text; it becomes durable with the set. */
-  reject(line: string): void {
-    this.#rejects.push(line);
-    this.#rejectBytes += line.length;
+  reject(line: string, of?: RefusedOrigin): void {
+    this.#rejects.add(line, of ?? null);
   }
 
   /** Sends the blocks that are full. What the server does not take yet keeps the lane from reading on. */
   async flush(): Promise<void> {
-    if (this.#copy === null && this.blocks.length < STREAM_BYTES) return;
-    await this.#orStartAnew(() => this.#send(this.blocks.full));
+    if (this.#sifting || (this.#copy === null && this.blocks.length < STREAM_BYTES)) return;
+    try {
+      await this.#orStartAnew(() => this.#send(this.blocks.full));
+    } catch (e) {
+      if (!this.#isOfRow(e)) throw e;
+      this.#sifting = true;
+    }
   }
 
   async seal(spans: readonly Span[], authorities: readonly Authority[]): Promise<SetFiles | SetRefusal> {
@@ -138,10 +157,9 @@ export class CopySet {
       bytes: this.blocks.length,
       byStream: this.#sizes(spans),
     };
-    const refused = await this.#orStartAnew(() => this.#commit(set));
-    const { rows, bytes } = set;
+    const ended = await this.#orStartAnew(() => this.#end(set));
     this.#clear();
-    return refused ?? { targets: [], covered: true, rows, bytes };
+    return ended;
   }
 
   async abort(): Promise<void> {
@@ -152,8 +170,9 @@ export class CopySet {
   #clear(): void {
     this.blocks.reset();
     this.#byStream.clear();
-    this.#rejects = [];
-    this.#rejectBytes = 0;
+    this.#rejects.clear();
+    this.#origins.clear();
+    this.#sifting = false;
     this.#count = 0;
     this.#id = null;
     this.#copy = null;
@@ -188,14 +207,23 @@ export class CopySet {
   async #begun(): Promise<CopyIn> {
     if (this.#copy !== null) return this.#copy;
     const connection = await this.#connected();
-    const { table } = this.#o;
-    const target = this.#upsert === null ? null : intoStaging(table, this.#columns);
-    const into = target?.name ?? quotedTable(table);
-    const copy = `COPY ${into} (${this.#columns}) FROM STDIN (FORMAT binary)`;
-    this.#copy = await connection.copyIn([this.#beginText(), ...(target?.make ?? []), copy].join(";"));
+    const { make, copy } = this.#statements();
+    this.#copy = await connection.copyIn([this.#beginText(), ...make, copy].join(";"));
     this.#sent = 0;
     this.#p.hook?.("copy_begun");
     return this.#copy;
+  }
+
+  /** What makes the table that rows are copied into, what copies them, and what moves them on from there. */
+  #statements() {
+    const { table } = this.#o;
+    const upsert = this.#upsert;
+    const target = upsert === null ? null : intoStaging(table, this.#columns);
+    return {
+      make: target?.make ?? [],
+      copy: `COPY ${target?.name ?? quotedTable(table)} (${this.#columns}) FROM STDIN (FORMAT binary)`,
+      merge: upsert === null ? [] : [mergeStatement(table, this.#columns, upsert), emptyStaging()],
+    };
   }
 
   /**
@@ -220,23 +248,81 @@ export class CopySet {
     while (this.#sent < end) await copy.write(this.blocks.message(this.#sent++));
   }
 
-  async #commit(set: SetToCommit): Promise<SetRefusal | null> {
-    if (this.#unknown !== null && (await this.#settled(this.#unknown))) return null;
+  async #end(set: SetToCommit): Promise<SetFiles | SetRefusal> {
+    if (this.#unknown !== null && (await this.#settled(this.#unknown.set))) return this.#unknown.files;
     this.#unknown = null;
+    if (!this.#sifting)
+      try {
+        return await this.#whole(set);
+      } catch (e) {
+        if (!this.#isOfRow(e)) throw e;
+        this.#sifting = true;
+        this.#disconnect();
+      }
+    return this.#sifted(set);
+  }
+
+  /** A row is at fault that can be left out, since it is known whose it is. */
+  #isOfRow(e: unknown): boolean {
+    if (!(e instanceof Failure) || this.#p.refusedLine === undefined) return false;
+    return rowRefusal(e) !== null && this.#origins.rows === this.#count;
+  }
+
+  async #whole(set: SetToCommit): Promise<SetFiles | SetRefusal> {
     if (set.rows > 0) await this.#copyAll(set.rows);
     else await (await this.#connected()).script(this.#beginText());
-    await this.#insertRejects(set.id);
+    return this.#commit(set, this.#rejects);
+  }
+
+  /** All rows but those that the server refuses. */
+  async #sifted(set: SetToCommit): Promise<SetFiles | SetRefusal> {
+    const connection = await this.#connected();
+    const { make, copy, merge } = this.#statements();
+    await connection.script([this.#beginText(), ...make].join(";"));
+    this.#p.hook?.("copy_begun");
+    const rows = new CopiedRows(this.blocks, this.#count);
+    const refused = await siftRows(connection, rows, { copy, merge, most: this.#o.maxRejects });
+    const rejects = this.#rejects.copy();
+    for (const { row, notice, failure } of refused) {
+      const { stream, offset } = this.#origins.of(row);
+      const line = this.#p.refusedLine?.({ stream, offset, fields: rows.fields(row), notice });
+      if (line === undefined) throw failure;
+      rejects.add(line, { code: refusedCode(notice), stream, offset });
+    }
+    const byStream = this.#origins.less(
+      set.byStream,
+      refused.map((r) => r.row),
+    );
+    return this.#commit({ ...set, rows: set.rows - refused.length, byStream }, rejects);
+  }
+
+  /** With the rows in the transaction: rejects, coverage, COMMIT. */
+  async #commit(all: SetToCommit, rejects: SetRejects): Promise<SetFiles | SetRefusal> {
+    const failure = await this.#keep(all.id, rejects);
+    const set = failure === null ? all : { ...all, spans: rejects.without(all.spans) };
     this.#p.hook?.("rows_copied");
+    const { rows, bytes } = set;
+    const files: SetFiles = { targets: [], covered: true, rows, bytes, ...rejects.told(failure) };
     try {
       const names = stateNames(this.#o.stateSchema);
       const hook = (point: "before_commit") => this.#p.hook?.(point);
       const refused = await commitSet(this.#begunOn(), names, this.#key, set, hook);
       this.#p.hook?.("commit_answered");
-      return refused;
+      return refused ?? files;
     } catch (e) {
-      if (e instanceof UnknownCommit) this.#unknown = set;
+      if (e instanceof UnknownCommit) this.#unknown = { set, files };
       throw e;
     }
+  }
+
+  /** Null: the rejects are in the transaction. Else why not, and their positions may stay uncovered. */
+  async #keep(setId: string, rejects: SetRejects): Promise<Failure | null> {
+    if (rejects.lines.length === 0) return null;
+    const { stateSchema, leavesHoles } = this.#o;
+    const named = this.#o.rejects;
+    const table = named === null ? stateNames(stateSchema).table("reject") : quotedTable(named);
+    const mayFail = leavesHoles && rejects.placed;
+    return rejectsKept(this.#begunOn(), table, this.#key, setId, rejects.lines, mayFail);
   }
 
   async #copyAll(rows: number): Promise<void> {
@@ -254,15 +340,8 @@ export class CopySet {
 
   /** Rows of an upsert stand in a table of the transaction's own until here. */
   async #merge(): Promise<void> {
-    if (this.#upsert === null) return;
-    await this.#begunOn().script(mergeStatement(this.#o.table, this.#columns, this.#upsert));
-  }
-
-  async #insertRejects(setId: string): Promise<void> {
-    if (this.#rejects.length === 0) return;
-    const { rejects, stateSchema } = this.#o;
-    const table = rejects === null ? stateNames(stateSchema).table("reject") : quotedTable(rejects);
-    await insertRejects(this.#begunOn(), table, this.#key, setId, this.#rejects);
+    const { merge } = this.#statements();
+    if (merge.length > 0) await this.#begunOn().script(merge.join(";"));
   }
 
   /** What was written without a stream stands with the first one. */

@@ -90,6 +90,20 @@ export const postgresSinkSpec = z.strictObject({
       examples: ["raw.orders_rejects"],
       why: "Without it: the table `reject` in `state_schema`.",
     }),
+  max_rejects: z
+    .int()
+    .min(0)
+    .max(1_000_000)
+    .default(1000)
+    .describe(
+      "Most rows of a transaction that go to the rejects because the server refuses them (a constraint, a value, a trigger). With more, or where not one of ten or more is taken, the table is at fault and not the rows: none of them is rejected, the primary sink stops, another one is detached and has a gap. Rows of files are never left out that way. 0: the first one that is refused counts as the table's fault.",
+    )
+    .meta({
+      unit: "rows",
+      allowed: "0 to 1000000",
+      examples: [1000],
+      why: "Single bad rows pass, a table that was changed does not empty the stream into the rejects.",
+    }),
   state_schema: z
     .string()
     .superRefine((text, ctx) => {

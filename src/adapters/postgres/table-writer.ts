@@ -5,12 +5,15 @@
 import type { RejectCode } from "../../core/codecs/rows.ts";
 import type { Authority } from "../../core/ports/coverage.ts";
 import type { SetFiles, SetRefusal } from "../../core/ports/lane-parts.ts";
-import type { RefusedCell, TableSink } from "../../core/ports/table-sink.ts";
-import type { Span } from "../../core/records/stream.ts";
+import type { RefusedCell, RefusedOrigin, RowOrigins, TableSink } from "../../core/ports/table-sink.ts";
+import { withoutRows } from "../../core/records/int64-at.ts";
+import { type Span, streamParts } from "../../core/records/stream.ts";
 import type { ColumnField, TableBatch } from "../../core/types/table-batch.ts";
 import type { CellProblem } from "./copy/cell.ts";
+import { refusedReason } from "./copy/refused-reason.ts";
 import { appendTableRows, type TargetColumn } from "./copy/table-rows.ts";
 import { CopySet, type CopySetOptions, type CopySetParts } from "./copy-set.ts";
+import { type RefusedBy, refusedCode } from "./sift.ts";
 import type { Upsert } from "./table/upsert.ts";
 
 export interface PostgresTableOptions extends CopySetOptions {
@@ -40,7 +43,7 @@ export class PostgresTableWriter implements TableSink {
     const columns = options.fields.map((f) => f.name);
     this.#set = new CopySet(
       options,
-      parts,
+      { ...parts, refusedLine },
       columns,
       options.upsert === null ? null : { ...options.upsert, columns },
     );
@@ -58,16 +61,22 @@ export class PostgresTableWriter implements TableSink {
     this.#set.open(id);
   }
 
-  write(batch: TableBatch, refuse: (cell: RefusedCell) => void): void {
+  write(batch: TableBatch, refuse: (cell: RefusedCell) => void, origins?: RowOrigins): void {
+    const left: number[] = [];
     const rows = appendTableRows(batch, this.#o.targets, this.#set.blocks, ({ row, column, problem }) => {
       const [code, reason] = PROBLEMS[problem];
+      left.push(row);
       refuse({ row, code, column: column.name, reason });
     });
-    this.#set.added(null, rows, 0);
+    if (origins === undefined) return this.#set.added(null, rows, 0);
+    const { stream, offsets } = origins;
+    const appended = left.length === 0 ? offsets : withoutRows(offsets, batch.rows, left);
+    this.#set.added(null, rows, 0, { stream, offsets: appended });
   }
 
-  reject(lines: Uint8Array): void {
-    for (const line of new TextDecoder().decode(lines).split("\n")) if (line !== "") this.#set.reject(line);
+  reject(lines: Uint8Array, _rows: number, of?: RefusedOrigin): void {
+    for (const line of new TextDecoder().decode(lines).split("\n"))
+      if (line !== "") this.#set.reject(line, of);
   }
 
   flush(): Promise<void> {
@@ -81,4 +90,11 @@ export class PostgresTableWriter implements TableSink {
   abort(): Promise<void> {
     return this.#set.abort();
   }
+}
+
+/** The record's place: its bytes are in raw. */
+function refusedLine({ stream, offset, notice }: RefusedBy): string {
+  const { topic, partition } = streamParts(stream);
+  const place = { topic, partition: String(partition), offset: String(offset) };
+  return JSON.stringify({ ...place, code: refusedCode(notice), ...refusedReason(notice) });
 }

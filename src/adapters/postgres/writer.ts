@@ -1,12 +1,14 @@
 /** The raw sink's end in a lane: records as rows of a set, straight from their columns. */
 import type { Authority } from "../../core/ports/coverage.ts";
 import type { RawWriter, SetFiles, SetRefusal } from "../../core/ports/lane-parts.ts";
+import { int64At, withoutRows } from "../../core/records/int64-at.ts";
 import type { RawBatch } from "../../core/records/raw-batch.ts";
 import type { Span } from "../../core/records/stream.ts";
-import { rawRejectLine } from "./copy/raw-reject.ts";
+import { rawRejectLine, refusedRawLine } from "./copy/raw-reject.ts";
 import { RawRows } from "./copy/raw-rows.ts";
 import { CopySet, type CopySetOptions, type CopySetParts } from "./copy-set.ts";
 import type { PostgresSettings } from "./settings.ts";
+import type { RefusedBy } from "./sift.ts";
 import { copiedColumns, rawUpsert } from "./table/raw-columns.ts";
 
 /** Plain data: it crosses to the lane's thread. */
@@ -29,7 +31,9 @@ export class PostgresWriter implements RawWriter {
     this.#p = parts;
     const { prefix, upsert, pipeline } = options;
     const columns = copiedColumns(upsert).map((name) => prefix + name);
-    this.#set = new CopySet(options, parts, columns, upsert ? rawUpsert(prefix) : null);
+    const names = copiedColumns(upsert);
+    const refusedLine = (row: RefusedBy) => refusedRawLine(names, row);
+    this.#set = new CopySet(options, { ...parts, refusedLine }, columns, upsert ? rawUpsert(prefix) : null);
     this.#rows = new RawRows(pipeline, upsert);
   }
 
@@ -54,10 +58,15 @@ export class PostgresWriter implements RawWriter {
     const { blocks, size } = this.#set;
     if (size >= this.#o.commitBytes) return 0;
     const before = blocks.length;
-    const rows = this.#rows.append(batch, this.#p.clock.now(), blocks, (row, problem) =>
-      this.#set.reject(rawRejectLine(batch, row, problem)),
-    );
-    this.#set.added(batch.span.stream, rows, blocks.length - before);
+    const { stream } = batch.span;
+    const left: number[] = [];
+    const rows = this.#rows.append(batch, this.#p.clock.now(), blocks, (row, code) => {
+      left.push(row);
+      const offset = int64At(batch.offsets, row);
+      this.#set.reject(rawRejectLine(batch, row, code), { code, stream, offset });
+    });
+    const offsets = left.length === 0 ? batch.offsets : withoutRows(batch.offsets, batch.rows, left);
+    this.#set.added(stream, rows, blocks.length - before, { stream, offsets });
     return batch.rows;
   }
 

@@ -77,6 +77,10 @@ const ROWS: Rows = {
   },
   "sink.detached": (m, e) => m.sinkDetached.add(1, e.sink),
   "records.undecodable": (m, e) => m.undecodable.add(e.records, e.code),
+  "records.refused": (m, e) => {
+    if (e.kept) m.sinkRejects.add(e.records, e.sink, e.code);
+  },
+  "sink.rejects_failed": failed,
   "sink.gap": (m, e) => m.sinkGap.add(Number(e.next - e.from), e.sink),
   "sink.recovered": (m, e) => m.sinkUp.set(1, e.sink),
   "coverage.troubled": failed,

@@ -170,6 +170,16 @@ type SinkEvent =
     } & StreamPlace)
   /** Of one batch; their bytes are in the raw sink, and with the reason in a sink of rejects. */
   | { readonly e: "records.undecodable"; readonly code: string; readonly records: number }
+  /** Rows of one set that the sink refused while it took the rest. `kept`: they are durable among its rejects. */
+  | {
+      readonly e: "records.refused";
+      readonly sink: string;
+      readonly code: string;
+      readonly records: number;
+      readonly kept: boolean;
+    }
+  /** Where a sink keeps refused rows is away: their positions stay uncovered. */
+  | { readonly e: "sink.rejects_failed"; readonly sink: string; readonly failure: FailureWire }
   | { readonly e: "coverage.healthy" }
   /** An owner of whom this machine knows nothing is given the lease time to show that it lives. */
   | { readonly e: "coverage.waiting"; readonly owner: string; readonly ms: number }
@@ -347,6 +357,12 @@ export const EVENTS: { readonly [K in EventName]: EventRow<K> } = {
     level: "warn",
     text: (e) => `${e.records} ${e.records === 1 ? "record" : "records"} cannot be decoded: ${e.code}`,
   },
+  "records.refused": {
+    level: "warn",
+    text: (e) =>
+      `${e.sink}: ${e.records} ${e.records === 1 ? "row" : "rows"} refused (${e.code}), ${e.kept ? "kept among its rejects" : "nowhere kept: missing in it"}`,
+  },
+  "sink.rejects_failed": { level: "warn", text: (e) => `${e.sink}: its rejects: ${failureText(e.failure)}` },
   "coverage.healthy": { level: "info", text: () => "coverage store works again" },
   "coverage.waiting": {
     level: "warn",

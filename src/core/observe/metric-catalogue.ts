@@ -136,6 +136,11 @@ export function declareMeters(r: Registry) {
       ["sink"],
     ),
     undecodable: r.counter("twg_decode_rejects_total", "Records that could not be decoded.", ["code"]),
+    sinkRejects: r.counter(
+      "twg_sink_rejects_total",
+      "Rows that the sink refused and that are durable among its rejects.",
+      ["sink", "code"],
+    ),
     sinkGap: r.counter(
       "twg_sink_gap_positions_total",
       "Positions that the primary sink got and this one did not, since the start.",

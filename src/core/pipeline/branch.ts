@@ -20,7 +20,7 @@ import type { Clock, Timer } from "../time/clock.ts";
 import { BranchRetry, DROPPED } from "./branch-retry.ts";
 import { BranchWriters, offsetOf, type Shaped } from "./branch-writers.ts";
 import { LaneWaits } from "./lane-waits.ts";
-import { SpanSet } from "./span-set.ts";
+import { SpanSet, withoutSpans } from "./span-set.ts";
 
 export interface BranchOptions<B extends BranchBatch> {
   readonly lane: number;
@@ -387,9 +387,9 @@ export class Branch<B extends BranchBatch> {
           detail: files.detail,
         });
       const sealMs = this.#o.clock.monotonic() - start;
-      const { lane } = this.#o;
-      const epoch = this.#epoch;
-      const sealed: SealedSet = { ...files, id, lane, epoch, spans, openedAt, sealMs, reason };
+      const [{ lane }, epoch] = [this.#o, this.#epoch];
+      const landed = withoutSpans(spans, files.leftOut?.uncovered);
+      const sealed: SealedSet = { ...files, id, lane, epoch, spans: landed, openedAt, sealMs, reason };
       this.#o.post({ t: "sealed", set: sealed });
     } catch (e) {
       if (e !== DROPPED) this.#failed(set, asFailure(e));

@@ -1,5 +1,6 @@
 /** What is made of a batch of records: rows of tables and rows of refusals, with the span that both stand for. */
 import type { BranchBatch } from "../ports/branch-parts.ts";
+import type { RowOrigins } from "../ports/table-sink.ts";
 import type { RawBatch } from "../records/raw-batch.ts";
 import { BytesBuilder } from "../types/column-builder.ts";
 import type { ColumnField, TableBatch } from "../types/table-batch.ts";
@@ -15,6 +16,17 @@ export interface DerivedBatch extends BranchBatch {
   readonly rejects: TableBatch | null;
   /** What `rejects` has rows of, ascending. */
   readonly refused: readonly RefusedRecord[];
+}
+
+/** Of each of these records of the batch where it stood. */
+export function originsOf({ source }: Pick<DerivedBatch, "source">, records: ArrayLike<number>): RowOrigins {
+  const offsets = new Int32Array(2 * records.length);
+  for (let i = 0; i < records.length; i++) {
+    const record = records[i]!;
+    offsets[2 * i] = source.offsets[2 * record]!;
+    offsets[2 * i + 1] = source.offsets[2 * record + 1]!;
+  }
+  return { stream: source.span.stream, offsets };
 }
 
 /** Why a record is not in the table. */

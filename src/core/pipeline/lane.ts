@@ -338,7 +338,7 @@ export class Lane {
       this.#o.post({ t: "refused", id, epoch: this.#epoch, reason, detail });
       return;
     }
-    const { targets, covered, rows, bytes } = files;
+    const { targets, covered, rows, bytes, leftOut } = files;
     const set: SealedSet = {
       id,
       lane: this.#o.lane,
@@ -351,6 +351,7 @@ export class Lane {
       openedAt,
       sealMs: this.#o.clock.monotonic() - start,
       reason,
+      ...(leftOut === undefined ? {} : { leftOut }),
     };
     this.#o.post({ t: "sealed", set });
   }

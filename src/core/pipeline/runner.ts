@@ -23,6 +23,7 @@ import type { RunnerOptions, RunnerParts, RunSummary } from "./runner-parts.ts";
 import { Secondaries } from "./secondaries.ts";
 import { SinkTrouble } from "./sink-trouble.ts";
 import { StreamTable } from "./stream-table.ts";
+import { tellSealed } from "./tell-sealed.ts";
 import { UnreadableBytes } from "./unreadable.ts";
 
 export class Runner implements SourceHost, CommitListener {
@@ -318,9 +319,8 @@ export class Runner implements SourceHost, CommitListener {
     if (this.#finished) return;
     void this.#p.hook?.("sealed");
     this.#p.ledger.seal(set.spans);
-    const { id, rows, bytes, reason, sealMs: ms } = set;
-    const files = set.targets.length;
-    this.#p.observer.emit({ e: "set.sealed", sink: this.#o.sink, id, rows, bytes, files, ms, reason });
+    tellSealed(this.#p.observer, this.#o.sink, set);
+    const { id, rows } = set;
     const authorities: Authority[] = this.#table.authorities(set.spans);
     this.#underWay.set(id, rows);
     const spans = this.#table.withEpochs(

@@ -12,6 +12,8 @@ import { type Span, type StreamKey, streamParts } from "../records/stream.ts";
 import type { Timer } from "../time/clock.ts";
 import { PRIMARY, type SecondaryParts, type SecondarySpec } from "./secondary-parts.ts";
 import { SinkTrouble } from "./sink-trouble.ts";
+import { withoutSpans } from "./span-set.ts";
+import { tellSealed } from "./tell-sealed.ts";
 
 interface Known {
   readonly stream: number;
@@ -27,7 +29,7 @@ interface Known {
 interface Held {
   readonly id: string;
   readonly lane: number;
-  readonly spans: readonly Span[];
+  spans: readonly Span[];
   sealed: SealedSet | null;
   /** Submitted, or the lane was told to commit: it comes to its end by itself. */
   gone: boolean;
@@ -253,12 +255,19 @@ export class Secondary implements CommitListener {
     const held = this.#held.get(set.id);
     if (held === undefined) return this.#committer.discard(set);
     held.sealed = set;
-    const { id, rows, bytes, reason, sealMs: ms } = set;
-    const files = set.targets.length;
-    this.#p.observer.emit({ e: "set.sealed", sink: this.spec.name, id, rows, bytes, files, ms, reason });
+    this.#leftOut(held, set);
+    tellSealed(this.#p.observer, this.spec.name, set);
     this.#says(`lane ${lane}`, null);
     if (this.spec.commits) return this.#committer.submit(set, []);
     this.#check(held);
+  }
+
+  /** Rows that the sink refused; positions of those that are nowhere are not covered with the set. */
+  #leftOut(held: Held, { leftOut, spans }: SealedSet): void {
+    if (leftOut === undefined) return;
+    const missing = withoutSpans(held.spans, spans);
+    held.spans = spans;
+    if (missing.length > 0) this.#missed(missing);
   }
 
   /** Looks again at what waits for others. */

@@ -1,4 +1,5 @@
 /** What the open files of a lane claim, and how a frame is cut around ranges that are covered already. */
+import { normalRanges, subtractRanges } from "../coverage/ranges.ts";
 import type { Span, StreamKey } from "../records/stream.ts";
 
 interface OpenRange {
@@ -38,6 +39,16 @@ export class SpanSet {
   clear(): void {
     this.#byStream.clear();
   }
+}
+
+/** What of the spans is in none of the others. */
+export function withoutSpans(spans: readonly Span[], others: readonly Span[] = []): readonly Span[] {
+  if (others.length === 0) return spans;
+  return spans.flatMap((span) => {
+    const { stream, from, next } = span;
+    const own = normalRanges(others.filter((o) => o.stream === stream));
+    return subtractRanges([{ from, next }], own).map((r) => ({ stream, ...r }));
+  });
 }
 
 export interface Piece {

@@ -5,7 +5,8 @@
 import type { BranchWriter } from "../ports/branch-parts.ts";
 import type { Authority } from "../ports/coverage.ts";
 import type { SetFiles, SetRefusal } from "../ports/lane-parts.ts";
-import type { RefusedCell, TableSink } from "../ports/table-sink.ts";
+import type { RefusedCell, RowOrigins, TableSink } from "../ports/table-sink.ts";
+import { int64At } from "../records/int64-at.ts";
 import type { Span } from "../records/stream.ts";
 import { appendRows } from "../types/append-rows.ts";
 import { builderOf, type ColumnBuilder } from "../types/column-builder.ts";
@@ -17,6 +18,8 @@ export interface TableBranchOptions {
   /** Bytes of columns that go to the sink together; 0: each batch as it comes. */
   readonly groupBytes: number;
   readonly rowsOf: (batch: DerivedBatch) => TableBatch | null;
+  /** Of each of these rows where its record stood. */
+  readonly originsOf: (batch: DerivedBatch) => RowOrigins;
   /** A row that the sink cannot hold as it is: a line of its rejects. */
   readonly line: (batch: TableBatch, cell: RefusedCell) => Uint8Array;
 }
@@ -45,7 +48,7 @@ export class TableBranchWriter implements BranchWriter<DerivedBatch> {
 
   write(batch: DerivedBatch): number {
     const rows = this.#o.rowsOf(batch);
-    if (rows !== null && this.#o.groupBytes === 0) this.#put(rows);
+    if (rows !== null && this.#o.groupBytes === 0) this.#put(rows, this.#o.originsOf(batch));
     else if (rows !== null) this.#gather(rows);
     return batch.rows;
   }
@@ -102,8 +105,16 @@ export class TableBranchWriter implements BranchWriter<DerivedBatch> {
     this.#clear();
   }
 
-  #put(rows: TableBatch): void {
-    this.#sink.write(rows, (cell) => this.#sink.reject(this.#o.line(rows, cell), 1));
+  #put(rows: TableBatch, origins?: RowOrigins): void {
+    const refuse = (cell: RefusedCell) => {
+      const { code, row } = cell;
+      const of =
+        origins === undefined
+          ? undefined
+          : { code, stream: origins.stream, offset: int64At(origins.offsets, row) };
+      this.#sink.reject(this.#o.line(rows, cell), 1, of);
+    };
+    this.#sink.write(rows, refuse, origins);
   }
 
   #clear(): void {

@@ -3,7 +3,7 @@ import type { Frame } from "../records/frame.ts";
 import type { RawBatch } from "../records/raw-batch.ts";
 import type { Span, StreamId } from "../records/stream.ts";
 import type { Authority } from "./coverage.ts";
-import type { RefusalReason } from "./lane.ts";
+import type { RefusalReason, RefusedRows } from "./lane.ts";
 import type { Target } from "./object-store.ts";
 
 /**
@@ -35,6 +35,8 @@ export interface SetFiles {
   readonly covered: boolean;
   readonly rows: number;
   readonly bytes: number;
+  /** Rows that it left out; absent: none. */
+  readonly leftOut?: RefusedRows;
 }
 
 /** Nothing of the set is or can become visible. */

@@ -19,6 +19,16 @@ export interface LaneStream {
   readonly skip: readonly { readonly from: bigint; readonly next: bigint }[];
 }
 
+/** Rows that a sink refused one by one. */
+export interface RefusedRows {
+  /** How many, by why. They are durable among the rejects, but for those of `uncovered`. */
+  readonly codes: readonly (readonly [code: string, rows: number])[];
+  /** Positions of rows that could not be made durable there: they are not covered with the set. */
+  readonly uncovered: readonly Span[];
+  /** Why; null: there are none. */
+  readonly failure: FailureWire | null;
+}
+
 /** Files closed together: durable under staging names, one intent, one unit of acknowledgement. */
 export interface SealedSet {
   readonly id: string;
@@ -36,6 +46,8 @@ export interface SealedSet {
   readonly sealMs: number;
   /** Why it was closed. */
   readonly reason: SealReason;
+  /** Of rows that the sink refused; absent: none. `spans` are without what is not covered. */
+  readonly leftOut?: RefusedRows;
 }
 
 /** `branch`: a sink beside the primary one needs it, since nothing of it may become durable first. */

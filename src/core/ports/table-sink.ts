@@ -1,6 +1,6 @@
 /** The lane's end of a sink of decoded rows. The same turns as a raw writer's, over columns. */
 import type { RejectCode } from "../codecs/rows.ts";
-import type { Span } from "../records/stream.ts";
+import type { Span, StreamKey } from "../records/stream.ts";
 import type { TableBatch } from "../types/table-batch.ts";
 import type { Authority } from "./coverage.ts";
 import type { SetFiles, SetRefusal } from "./lane-parts.ts";
@@ -15,6 +15,20 @@ export interface RefusedCell {
   readonly reason: string;
 }
 
+/** A refused row. */
+export interface RefusedOrigin {
+  readonly code: string;
+  readonly stream: StreamKey;
+  readonly offset: bigint;
+}
+
+/** Of a batch's rows where their records stood, for a sink that finds out late that it cannot have one. */
+export interface RowOrigins {
+  readonly stream: StreamKey;
+  /** Positions as pairs of int32, low half first. */
+  readonly offsets: Int32Array;
+}
+
 /** One per lane. Holds the open set. */
 export interface TableSink {
   /** Begins a set under this id, unique over all processes that ever write the sink. */
@@ -23,9 +37,9 @@ export interface TableSink {
    * Takes the rows, synchronously: the batch's arrays may be reused on return. All batches have one schema. Rows that it
    * refuses, in ascending order, are told and not taken.
    */
-  write(batch: TableBatch, refuse: (cell: RefusedCell) => void): void;
-  /** Lines of refused rows; they become durable with the set. */
-  reject(lines: Uint8Array, rows: number): void;
+  write(batch: TableBatch, refuse: (cell: RefusedCell) => void, origins?: RowOrigins): void;
+  /** Lines of refused rows; they become durable with the set. `of`: the one row, where its position is known. */
+  reject(lines: Uint8Array, rows: number, of?: RefusedOrigin): void;
   /** Moves on what is complete. After a retryable Failure nothing is lost: calling it again goes on. */
   flush(): Promise<void>;
   /** Bytes in memory for the open set, and its bytes in all, against `roll_bytes`. */

@@ -21,6 +21,8 @@ function writer(upsert: boolean): PostgresWriter {
       sink: "s",
       stateSchema: "twg",
       rejects: null,
+      maxRejects: 10,
+      leavesHoles: false,
       lockTimeoutMs: 1,
       intervalMs: 1,
       prefix: "_twg_",

@@ -47,6 +47,8 @@ const LINES: { readonly [K in EventName]: string } = {
   "sink.attached": "info typed: lane 1 writes to it again",
   "sink.gap": "warn typed: orders/3 from 10 up to 25 is missing in it and safe in the primary sink",
   "records.undecodable": "warn 3 records cannot be decoded: decode.truncated",
+  "records.refused": "warn typed: 2 rows refused (row.constraint), kept among its rejects",
+  "sink.rejects_failed": `warn typed: its rejects: ${CANCELLED}`,
   "coverage.healthy": "info coverage store works again",
   "coverage.waiting": "warn waiting up to 15.0 s to see whether the former owner lives: pid 7 on other",
   "coverage.troubled": `warn coverage store: ${CANCELLED}`,

@@ -138,6 +138,8 @@ const MOVES: { readonly [K in EventName]?: readonly string[] } = {
   "sink.recovered": ["twg_sink_up{raw} 1"],
   "sink.detached": ["twg_sink_detached_total{typed} 1"],
   "records.undecodable": ["twg_decode_rejects_total{decode.truncated} 3"],
+  "records.refused": ["twg_sink_rejects_total{typed,row.constraint} 2"],
+  "sink.rejects_failed": ["twg_errors_total{internal.cancelled} 1"],
   "sink.gap": ["twg_sink_gap_positions_total{typed} 15"],
   "coverage.troubled": ["twg_errors_total{internal.cancelled} 1"],
   "coverage.fenced": ["twg_errors_total{internal.cancelled} 1"],

@@ -89,6 +89,8 @@ export const SAMPLES: { readonly [K in EventName]: EventOf<K> } = {
   "sink.attached": { e: "sink.attached", sink: "typed", lane: 1 },
   "sink.gap": { e: "sink.gap", sink: "typed", topic: "orders", partition: 3, from: 10n, next: 25n },
   "records.undecodable": { e: "records.undecodable", code: "decode.truncated", records: 3 },
+  "records.refused": { e: "records.refused", sink: "typed", code: "row.constraint", records: 2, kept: true },
+  "sink.rejects_failed": { e: "sink.rejects_failed", sink: "typed", failure },
   "coverage.healthy": { e: "coverage.healthy" },
   "coverage.waiting": { e: "coverage.waiting", owner: "pid 7 on other", ms: 15_000 },
   "coverage.troubled": { e: "coverage.troubled", failure },

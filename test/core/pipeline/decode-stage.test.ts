@@ -491,7 +491,7 @@ test("a group says of its columns what all of its batches have, and no more", as
   }
   const { fields } = given[0]!.batch.table!;
   const w = new TableBranchWriter(
-    { fields, groupBytes: 1_000, rowsOf: (b) => b.table, line: () => bytes("") },
+    { fields, groupBytes: 1_000, rowsOf: (b) => b.table, originsOf: () => NOWHERE, line: () => bytes("") },
     sink,
   );
   for (const g of given) w.write(g.batch);
@@ -509,7 +509,13 @@ test("a group says of its columns what all of its batches have, and no more", as
   const wide = given.at(-1)!.batch.table!;
   const of = (n: number) => given[n]!.batch;
   const v = new TableBranchWriter(
-    { fields: wide.fields, groupBytes: 1_000, rowsOf: (b) => b.table, line: () => bytes("") },
+    {
+      fields: wide.fields,
+      groupBytes: 1_000,
+      rowsOf: (b) => b.table,
+      originsOf: () => NOWHERE,
+      line: () => bytes(""),
+    },
     sink,
   );
   v.write(of(3));
@@ -519,6 +525,9 @@ test("a group says of its columns what all of its batches have, and no more", as
   const ids = texts(groups.at(-1)!).map((t) => t.split(" ").at(-1));
   expect(ids).toEqual([2, 1, 2].map((id) => `_twg_schema_id="${id}"`));
 });
+
+/** Rows that are gathered have none. */
+const NOWHERE = { stream: "", offsets: new Int32Array(0) };
 
 test("small batches are gathered to groups of rows", async () => {
   const s = stage();
@@ -541,7 +550,13 @@ test("small batches are gathered to groups of rows", async () => {
   };
   const fields = given[0]!.batch.table!.fields;
   const w = new TableBranchWriter(
-    { fields, groupBytes: 1_000, rowsOf: (b) => b.table, line: () => bytes("line") },
+    {
+      fields,
+      groupBytes: 1_000,
+      rowsOf: (b) => b.table,
+      originsOf: () => NOWHERE,
+      line: () => bytes("line"),
+    },
     sink,
   );
   w.open("s");

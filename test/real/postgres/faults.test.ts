@@ -173,32 +173,6 @@ describe.skipIf(POSTGRES === null)("a set outlives", () => {
     expect(await there()).toBe("10|10 0|10");
   });
 
-  test("a constraint stops it by name, and nothing of the set is there", async () => {
-    await psql(database, "alter table raw add constraint no_fives check (_twg_source_offset <> 5)");
-    sink.begin(rows(0, 10));
-    const f = await failed(sink.seal(rows(0, 10), authorities));
-    expect([f.code, f.retry, f.kind]).toEqual(["postgres.constraint", false, "runtime"]);
-    expect(f.message).toContain("constraint no_fives");
-    expect(await psql(database, "select count(*) from raw")).toBe("0");
-    // The lane ends; after people have helped, the next one lands it.
-    await psql(database, "alter table raw drop constraint no_fives");
-    await lands(rows(0, 10));
-    expect(await there()).toBe("10|10 0|10");
-  });
-
-  test("a constraint that is only checked at COMMIT: the answer is an error, so nothing is unknown", async () => {
-    await psql(
-      database,
-      `alter table raw add constraint late unique (_twg_source_offset) deferrable initially deferred;
-       insert into raw (_twg_source_transport, _twg_source_offset, _twg_record_id, _twg_ingest_ts, _twg_emit_ts, _twg_pipeline)
-       values ('kafka', 3, gen_random_uuid(), now(), now(), 'x')`,
-    );
-    sink.begin(rows(0, 10));
-    const f = await failed(sink.seal(rows(0, 10), authorities));
-    expect([f.code, f.message.includes("constraint late")]).toEqual(["postgres.constraint", true]);
-    expect(await psql(database, "select count(*) from twg.coverage")).toBe("0");
-  });
-
   test("sessions that are killed while it is copied, sealed and committed", async () => {
     const kill = `select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = '${database}' and pid <> pg_backend_pid()`;
     let stop = false;

@@ -21,6 +21,8 @@ export interface SinkOptions {
   readonly lockTimeoutMs?: number;
   readonly table?: { readonly schema: string; readonly table: string };
   readonly upsert?: boolean;
+  readonly maxRejects?: number;
+  readonly leavesHoles?: boolean;
   readonly hook?: (point: TransactionPoint) => void;
   /** Members of a group beside each other. */
   readonly shared?: boolean;
@@ -55,6 +57,8 @@ export class Sink {
         ...shared,
         table: options.table ?? TABLE,
         rejects: null,
+        maxRejects: options.maxRejects ?? 100,
+        leavesHoles: options.leavesHoles ?? false,
         upsert: options.upsert ?? false,
         prefix: "_twg_",
         commitBytes: 16 * 1024 * 1024,

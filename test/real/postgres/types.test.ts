@@ -70,17 +70,19 @@ describe.skipIf(POSTGRES === null)("a column", () => {
         stateSchema: "twg",
         lockTimeoutMs: 5000,
         intervalMs: 1000,
+        maxRejects: 10,
+        leavesHoles: false,
         upsert: upsert === undefined ? null : { ...upsert, across: null },
       },
       { ...parts, writer: "t" },
     );
     const refuse = ({ row, column, code }: RefusedCell) =>
-      writer.reject(new TextEncoder().encode(`${JSON.stringify({ row, column, code })}\n`));
+      writer.reject(new TextEncoder().encode(`${JSON.stringify({ row, column, code })}\n`), 1);
     const from = next;
     next += BigInt(batches.reduce((n, b) => n + b.rows, 0));
     writer.open(`set-${from}`);
     for (const b of batches) writer.write(b, refuse);
-    if (lines_ !== undefined) writer.reject(new TextEncoder().encode(lines_));
+    if (lines_ !== undefined) writer.reject(new TextEncoder().encode(lines_), 1);
     await writer.flush();
     const sealed = await writer.seal([{ stream: KEY, from, next }], authorities);
     await writer.abort();

@@ -7,7 +7,7 @@ import { COPY_DATA_HEAD, copyDataHead } from "../wire/frontend.ts";
 
 const BLOCK_BYTES = 256 * 1024;
 /** "PGCOPY\n\377\r\n\0", flags 0, no extension: how a COPY in binary format begins. */
-const SIGNATURE = new Uint8Array([
+export const SIGNATURE: Uint8Array = new Uint8Array([
   0x50, 0x47, 0x43, 0x4f, 0x50, 0x59, 0x0a, 0xff, 0x0d, 0x0a, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 ]);
 /** A field count of -1: how it ends. */

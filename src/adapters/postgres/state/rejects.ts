@@ -2,6 +2,7 @@
  * The table of refused rows: a line of text each, in the transaction of the set that they were in. `twg.reject` unless
  * the configuration names another.
  */
+import { asFailure, type Failure } from "../../../core/failure/failure.ts";
 import type { PgConnection } from "../client.ts";
 import type { WantedColumn } from "../table/table.ts";
 import type { SinkKey } from "./tables.ts";
@@ -17,8 +18,35 @@ export const REJECT_COLUMNS: readonly WantedColumn[] = [
   { name: "at", type: "timestamp with time zone", nullable: false, nullsRefused: true },
 ];
 
-/** Within the set's transaction. `table`: quoted. */
-export async function insertRejects(
+/**
+ * Within the set's transaction: null when they are in it. `mayFail`: a table that does not take them is told, and the
+ * transaction goes on without them; what ends the connection is thrown all the same. `table`: quoted.
+ */
+export async function rejectsKept(
+  connection: PgConnection,
+  table: string,
+  key: SinkKey,
+  setId: string,
+  lines: readonly string[],
+  mayFail: boolean,
+): Promise<Failure | null> {
+  if (!mayFail) {
+    await insertRejects(connection, table, key, setId, lines);
+    return null;
+  }
+  await connection.script("SAVEPOINT twg_rejects");
+  try {
+    await insertRejects(connection, table, key, setId, lines);
+    return null;
+  } catch (e) {
+    const failure = asFailure(e);
+    if (connection.failure !== null) throw failure;
+    await connection.script("ROLLBACK TO SAVEPOINT twg_rejects");
+    return failure;
+  }
+}
+
+async function insertRejects(
   connection: PgConnection,
   table: string,
   { pipeline, sink }: SinkKey,

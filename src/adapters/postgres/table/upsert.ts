@@ -30,6 +30,9 @@ export function intoStaging(table: TableName, columns: string): { name: string; 
   };
 }
 
+/** Makes room for further rows of the same transaction. */
+export const emptyStaging = (): string => `DELETE FROM ${STAGING}`;
+
 /**
  * One row for each key, the latest; sorted by the key, so that two transactions lock in the same order. Nulls in the
  * order columns count as the earliest.

@@ -1,6 +1,7 @@
 /**
- * A server's error as one Failure: the SQLSTATE (documentation, appendix "PostgreSQL Error Codes") decides the code
- * and whether the same may succeed later. The DETAIL field is left out: it quotes rows. So is any statement.
+ * A server's error as one Failure: the SQLSTATE (documentation, appendix "PostgreSQL Error Codes") decides the code,
+ * whether the same may succeed later, and whether it may be said of single rows. The one place that decides any of it.
+ * The DETAIL field is left out: it quotes rows. So is any statement.
  */
 import type { Code } from "../../../core/failure/codes.ts";
 import { Failure } from "../../../core/failure/failure.ts";
@@ -9,6 +10,8 @@ import type { ServerNotice } from "./backend.ts";
 interface Sorted {
   readonly code: Code;
   readonly hint?: string;
+  /** Said of a row and not of the server or the table: without the row the rest may be taken. Unknown means no. */
+  readonly row?: true;
 }
 
 /** Whole SQLSTATEs first. */
@@ -49,9 +52,26 @@ const STATES: Readonly<Record<string, Sorted>> = {
   "25P03": { code: "postgres.timeout", hint: "idle_in_transaction_session_timeout of the server" },
   "22021": {
     code: "postgres.value_refused",
+    row: true,
     hint: "The database's encoding cannot hold the text, or it has a NUL",
   },
-  "22P05": { code: "postgres.value_refused", hint: "The database's encoding cannot hold the text" },
+  "22P05": {
+    code: "postgres.value_refused",
+    hint: "The database's encoding cannot hold the text",
+    row: true,
+  },
+  // How we write the type of a column is not how the server reads it: each row would be refused.
+  "22P03": { code: "postgres.table_mismatch", hint: "Was the type of a column changed? Start again" },
+  // The same, where the type that is there is longer. Poolers say it of connections, and then it is fatal.
+  "08P01 in a row": {
+    code: "postgres.table_mismatch",
+    hint: "Was the type of a column changed? Start again",
+  },
+  // Not a row: whoever forgot the next partition makes it, and all that is meant for it would go to the rejects until then.
+  "23514 of no constraint": { code: "postgres.constraint", hint: "Make the partition, or a default one" },
+  "22P04": { code: "postgres.table_mismatch", hint: "Was a column added or dropped? Start again" },
+  // A row that is larger than a page of an index, or has a text that is too long to be searched.
+  "54000": { code: "postgres.value_refused", row: true },
   "42P10": {
     code: "postgres.table_mismatch",
     hint: 'mode = "upsert" needs a unique index on the key columns',
@@ -63,18 +83,22 @@ const STATES: Readonly<Record<string, Sorted>> = {
 /** Then the class, the first two characters. */
 const CLASSES: Readonly<Record<string, Sorted>> = {
   "08": { code: "postgres.disconnected" },
-  "22": { code: "postgres.value_refused" },
+  "22": { code: "postgres.value_refused", row: true },
   "23": {
     code: "postgres.constraint",
     hint: "The raw lane takes every record: take the constraint off the table",
+    row: true,
   },
   "40": { code: "postgres.conflict" },
   "42": {
     code: "postgres.table_mismatch",
     hint: "Was the table changed? `twg` names the differences at its start",
   },
+  "44": { code: "postgres.constraint", hint: "A view with CHECK OPTION does not show such rows", row: true },
   "53": { code: "postgres.unavailable" },
   "57": { code: "postgres.unavailable" },
+  // What triggers raise in PL/pgSQL.
+  P0: { code: "postgres.refused", hint: "A trigger of the table says so", row: true },
 };
 
 export class ServerError extends Error {
@@ -86,9 +110,22 @@ export class ServerError extends Error {
   }
 }
 
+function sortedBy({ sqlstate, severity, constraint }: ServerNotice): Sorted {
+  if (sqlstate === "23514" && constraint === null) return STATES["23514 of no constraint"]!;
+  if (sqlstate === "08P01" && severity === "ERROR") return STATES["08P01 in a row"]!;
+  return STATES[sqlstate] ?? CLASSES[sqlstate.slice(0, 2)] ?? { code: "postgres.refused" };
+}
+
+/** What the server said of a row, if it was one that it refused; null: anything else. */
+export function rowRefusal(failure: Failure): ServerNotice | null {
+  if (!(failure.cause instanceof ServerError)) return null;
+  const { notice } = failure.cause;
+  return sortedBy(notice).row === true ? notice : null;
+}
+
 export function serverFailure(notice: ServerNotice, at: string): Failure {
   const { sqlstate, message } = notice;
-  const sorted = STATES[sqlstate] ?? CLASSES[sqlstate.slice(0, 2)] ?? { code: "postgres.refused" };
+  const sorted = sortedBy(notice);
   const where = [
     notice.table === null ? null : `table ${notice.schema ?? ""}.${notice.table}`,
     notice.column === null ? null : `column ${notice.column}`,
