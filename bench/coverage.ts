@@ -92,20 +92,23 @@ async function checkpointed(
 ): Promise<Checkpointed> {
   const each = Math.ceil(wanted / writers);
   const seen = { writes: 0, largest: 0 };
+  const mine = Array.from({ length: writers }, (_, i) =>
+    Array.from({ length: STREAMS / writers }, (_, s) => streamOf(i, s)),
+  );
   const keepers = Array.from({ length: writers }, (_, i) => keeperOf(`w${i}`, counted(open(), seen)));
   for (const k of keepers) await k.open();
   const cpu = cpuSeconds();
   const begin = performance.now();
-  const waits = (await Promise.all(keepers.map((k, i) => writeAll(k, i, each)))).flat();
+  const waits = (await Promise.all(keepers.map((k, i) => writeAll(k, i, mine[i]!, each)))).flat();
   const seconds = (performance.now() - begin) / 1000;
   const used = cpuSeconds() - cpu;
   const reader = keeperOf("reader", open());
   await reader.open();
-  for (let i = 0; i < writers; i++) {
-    for (let s = 0; s < STREAMS / writers; s++) {
-      const got = (await reader.covered(streamOf(i, s))).map((r) => `${r.from}-${r.next}`).join(" ");
-      const rounds = BigInt(Math.floor((each + STREAMS / writers - 1 - s) / (STREAMS / writers)));
-      if (rounds > 0n && got !== `0-${rounds * ROWS}`) throw new Error(`writer ${i}, stream ${s}: ${got}`);
+  for (const streams of mine) {
+    for (const [s, stream] of streams.entries()) {
+      const got = (await reader.covered(stream)).map((r) => `${r.from}-${r.next}`).join(" ");
+      const rounds = BigInt(Math.floor((each + streams.length - 1 - s) / streams.length));
+      if (got !== (rounds > 0n ? `0-${rounds * ROWS}` : "")) throw new Error(`${stream}: ${got}`);
     }
   }
   for (const k of [...keepers, reader]) await k.close();
@@ -114,10 +117,13 @@ async function checkpointed(
 
 const streamOf = (writer: number, n: number) => `kafka/cluster/topic/0/${writer * STREAMS + n}`;
 
-async function writeAll(keeper: CoverageKeeper, writer: number, count: number): Promise<number[]> {
-  const streams = Array.from({ length: STREAMS / WRITERS }, (_, s) => streamOf(writer, s));
-  const all = Array.from({ length: STREAMS }, (_, s) => streamOf(writer, s));
-  const mine = keeper.state.owners.length > 1 ? streams : all;
+/** `mine`: the streams that it writes in turn. */
+async function writeAll(
+  keeper: CoverageKeeper,
+  writer: number,
+  mine: readonly string[],
+  count: number,
+): Promise<number[]> {
   const claims = await keeper.claim(mine, null);
   const waits: number[] = [];
   for (let n = 0; n < count; n++) {

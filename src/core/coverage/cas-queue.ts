@@ -7,6 +7,7 @@
  * A caller is answered only by the round that settled its change: an answer or refusal that was worked out on a
  * state that turned out old is forgotten with it.
  */
+import { xxh32 } from "../compression/xxh32.ts";
 import { asFailure, Failure } from "../failure/failure.ts";
 import type { VersionedStore } from "../ports/versioned-store.ts";
 import { type Clock, sleep } from "../time/clock.ts";
@@ -40,6 +41,12 @@ interface Round {
 
 /** Writes that are lost in a row, with a newer state every time, before something must be wrong. */
 const MAX_ROUNDS = 100;
+/**
+ * Writers who lose to each other step aside, each for a while of its own: up to so many times as long as a lost round took,
+ * more after every loss. Else most of what many write at the same time is lost, and the slowest of them for ever.
+ */
+const MOST_ASIDE = 16;
+const LONGEST_ASIDE_MS = 2_000;
 
 export class CasQueue {
   readonly #o: CasQueueOptions;
@@ -102,20 +109,31 @@ export class CasQueue {
     if (wait > 0) await sleep(this.#o.clock, wait);
   }
 
+  /** After `n` losses, ms. Chance by the writer's name and count, so that a simulated run is the same each time. */
+  #aside(n: number, lostMs: number): number {
+    const tag = new TextEncoder().encode(`${this.#o.instance}.${this.#serial}`);
+    const most = Math.min(LONGEST_ASIDE_MS, lostMs * Math.min(MOST_ASIDE, 2 ** n));
+    return (xxh32(tag, 0, tag.length) / 2 ** 32) * most;
+  }
+
   async #rounds(batch: readonly Pending[]): Promise<void> {
     /** Writes of this batch that may have been applied, by tag. */
     const unknown = new Map<string, Round>();
+    let lostMs = 0;
     for (let n = 0; n < MAX_ROUNDS; n++) {
+      if (n > 1) await sleep(this.#o.clock, this.#aside(n, lostMs));
       if (n > 0) await this.#pace();
       const landed = [...unknown].find(([tag]) => this.#state.writers.includes(tag));
       if (landed !== undefined) return landed[1].finish();
       const round = applyAll(this.#state, batch);
       if (round.next === this.#state) return round.finish();
       const tag = `${this.#o.instance}.${this.#serial++}`;
+      const begun = this.#o.clock.monotonic();
       const outcome = await this.#swap(round.next, tag);
       if (outcome === "won") return round.finish();
       if (outcome === "unknown") unknown.set(tag, round);
       await this.reload();
+      lostMs = this.#o.clock.monotonic() - begun;
     }
     throw new Failure("coverage.unavailable", `${MAX_ROUNDS} writes in a row were lost to others`, {
       at: this.#o.versions.place,
