@@ -1,7 +1,7 @@
 /**
  * Numbers from text, exactly or not at all. An integer takes digits with a sign, or a number whose fraction is zero
- * (1.0, 1e3): the same value in another spelling. A float takes the nearest double, except where an integer of more
- * than 53 bits would change or a finite number would become infinite. A decimal never rounds.
+ * (1.0, 1e3): the same value in another spelling. A float takes the nearest value, except where an integer of more bits
+ * than it has (24, of a double 53) would change or a finite number would become infinite. A decimal never rounds.
  */
 import type { FixedBuilder } from "./column-builder.ts";
 import { FAULT, type Faults, latin1, type TextCells } from "./text-cells.ts";
@@ -9,6 +9,7 @@ import { FAULT, type Faults, latin1, type TextCells } from "./text-cells.ts";
 const TWO16 = 65_536;
 const TWO32 = 4_294_967_296;
 const TWO53 = 9_007_199_254_740_992;
+const TWO24 = 16_777_216;
 
 /** Writes a * scale + low as int64 at word `at`; |a| < 2^38, scale <= 1e9, 0 <= low < 2^46. */
 export function putScaled(out: Int32Array, at: number, a: number, scale: number, low: number): void {
@@ -193,28 +194,40 @@ export function readFloats(
       continue;
     }
     const end = ends[at]!;
-    let i = start;
-    const negative = bytes[i] === 45;
-    if (negative) i++;
-    const first = i;
-    let v = 0;
-    let point = -1;
-    for (; i < end; i++) {
-      const d = bytes[i]! - 48;
-      if (d >= 0 && d <= 9) v = v * 10 + d;
-      else if (d === -2 && point < 0) point = i;
-      else break;
-    }
-    const digits = i - first - (point < 0 ? 0 : 1);
-    if (i === end && digits > 0 && digits <= 15) {
-      const scaled = point < 0 ? v : v / POWERS[end - point - 1]!;
-      out[into.rows++] = negative ? -scaled : scaled;
+    const short = shortFloat(bytes, start, end);
+    if (!Number.isNaN(short) && (bits === 64 || isSmallOrFraction(short))) {
+      out[into.rows++] = short;
       continue;
     }
     const odd = oddFloat(latin1(bytes, start, end).trim(), bits);
     out[into.rows++] = odd.value;
     if (odd.fault !== 0) faults.add(r, column, odd.fault);
   }
+}
+
+/** The nearest double of at most 15 digits, with a point or without, else NaN. */
+function shortFloat(b: Uint8Array, from: number, end: number): number {
+  let i = from;
+  const negative = b[i] === 45;
+  if (negative) i++;
+  const first = i;
+  let v = 0;
+  let point = -1;
+  for (; i < end; i++) {
+    const d = b[i]! - 48;
+    if (d >= 0 && d <= 9) v = v * 10 + d;
+    else if (d === -2 && point < 0) point = i;
+    else return Number.NaN;
+  }
+  const digits = end - first - (point < 0 ? 0 : 1);
+  if (digits === 0 || digits > 15) return Number.NaN;
+  const scaled = point < 0 ? v : v / POWERS[end - point - 1]!;
+  return negative ? -scaled : scaled;
+}
+
+/** Of a float of 32 bits: no whole number that it might not have. */
+function isSmallOrFraction(n: number): boolean {
+  return (n <= TWO24 && n >= -TWO24) || !Number.isInteger(n);
 }
 
 function oddFloat(text: string, bits: 32 | 64): { readonly value: number; readonly fault: number } {
@@ -226,17 +239,28 @@ function oddFloat(text: string, bits: 32 | 64): { readonly value: number; readon
   const stored = bits === 32 ? Math.fround(value) : value;
   if (!Number.isFinite(stored)) return { value: 0, fault: FAULT.range };
   const whole = plain.exponent >= 0 && plain.digits.length + plain.exponent <= 40;
-  if (whole && Math.abs(value) >= TWO53 && !sameInteger(plain, value))
+  if (whole && Math.abs(value) >= (bits === 32 ? TWO24 : TWO53) && !sameInteger(plain, stored, bits))
     return { value: 0, fault: FAULT.precision };
   return { value, fault: 0 };
 }
 
-/** True also for the shortest text that stands for the double: what writers of doubles print. */
-function sameInteger({ negative, digits, exponent }: Plain, value: number): boolean {
+/** True also for the shortest text that stands for the value: what writers of floats print, as floats or as doubles. */
+function sameInteger({ negative, digits, exponent }: Plain, value: number, bits: 32 | 64): boolean {
   const n = BigInt(digits) * 10n ** BigInt(exponent);
   if (BigInt(value) === (negative ? -n : n)) return true;
-  const shortest = plainNumber(String(value));
-  return shortest?.digits === digits && shortest.exponent === exponent;
+  const texts = bits === 64 ? [String(value)] : [String(value), shortestFloat(value)];
+  return texts.map(plainNumber).some((t) => t?.digits === digits && t.exponent === exponent);
+}
+
+/** Nine digits tell any two floats apart. */
+const FLOAT_DIGITS = 9;
+
+function shortestFloat(value: number): string {
+  for (let digits = 1; digits < FLOAT_DIGITS; digits++) {
+    const text = value.toPrecision(digits);
+    if (Math.fround(Number(text)) === value) return text;
+  }
+  return value.toPrecision(FLOAT_DIGITS);
 }
 
 /** decimal(precision, scale): 16 bytes two's complement of value * 10^scale. */

@@ -91,6 +91,42 @@ test("floats: nearest value, but no infinity out of digits and no changed intege
   expect(one("float", "1e39")).toBe("range");
 });
 
+test("a whole number that a float of 32 bits does not have is refused, as one of 53 bits is for a double", () => {
+  const texts = ["16777216", "16777217", "-16777217", "16777217.0", "16777217.5", "16777218", "2147483647"];
+  expect(readAll("float", texts)).toEqual([
+    16_777_216,
+    "precision",
+    "precision",
+    "precision",
+    16_777_218,
+    16_777_218,
+    "precision",
+  ]);
+  // Exact, of more digits than a float prints, and in the shortest text of their float.
+  expect(
+    readAll("float", ["10000000000", "1e10", "1e11", "340282346638528859811704183484516925440"]),
+  ).toEqual([1e10, 1e10, Math.fround(1e11), 3.4028234663852886e38]);
+  expect(readAll("float", ["3.4028235e38", "3.4028234e38", "123456792", "123456790", "123456789"])).toEqual([
+    3.4028234663852886e38,
+    "precision",
+    123_456_792,
+    123_456_792,
+    "precision",
+  ]);
+});
+
+test("any whole number comes into a float as it is, or not at all", () => {
+  fc.assert(
+    fc.property(fc.integer({ min: -(2 ** 31), max: 2 ** 31 }), (n) => {
+      const got = one("float", String(n));
+      const shortest = [6, 7, 8, 9].some((d) => Number(Math.fround(n).toPrecision(d)) === n);
+      if (Math.fround(n) === n) expect(got).toBe(n);
+      else if (got !== "precision") expect([got, shortest]).toEqual([Math.fround(n), true]);
+    }),
+    { numRuns: 2000 },
+  );
+});
+
 test("decimals never round", () => {
   expect(readAll("decimal(10,2)", ["1.5", "-0.01", "1.005", "12345678.90", "123456789", "1e2", "x"])).toEqual(
     [150n, -1n, "precision", 1234567890n, "range", 10000n, "type"],

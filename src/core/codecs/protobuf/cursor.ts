@@ -11,9 +11,11 @@ export class Path {
 
   in<T>(step: string, read: () => T): T {
     this.#steps.push(step);
-    const result = read();
-    this.#steps.pop();
-    return result;
+    try {
+      return read();
+    } finally {
+      this.#steps.pop();
+    }
   }
 
   refuse(code: DecodeCode, reason: string): never {

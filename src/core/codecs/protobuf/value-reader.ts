@@ -5,6 +5,7 @@
  */
 import { ScalarType } from "@bufbuild/protobuf";
 import type { Value, ValueField } from "../../types/value.ts";
+import { DecodeError } from "../record-codec.ts";
 import { Cursor, Path } from "./cursor.ts";
 import { EnumNames } from "./enum-names.ts";
 import type { FieldPlan, MessagePlan, Shape } from "./plan.ts";
@@ -67,27 +68,42 @@ export class ValueReader {
       const tag = c.tag();
       const f = plan.byNumber.get(tag.number);
       if (f === undefined || !accepts(f, tag.wire)) c.skip(tag, depth);
-      else this.#path.in(`.${f.name}`, () => this.#field(plan, f, tag.wire, c, depth, drafts));
+      else {
+        if (f.oneof >= 0) this.#replace(plan, f, depth, drafts);
+        this.#path.in(`.${f.name}`, () => this.#field(f, tag.wire, c, depth, drafts));
+      }
     }
   }
 
-  #field(
-    plan: MessagePlan,
-    f: FieldPlan,
-    wire: number,
-    c: Cursor,
-    depth: number,
-    drafts: Map<number, Draft>,
-  ): void {
+  /** Takes the other members of a oneof out. They must have been messages all the same. */
+  #replace(plan: MessagePlan, f: FieldPlan, depth: number, drafts: Map<number, Draft>): void {
+    for (const o of plan.fields) {
+      const draft = o.oneof === f.oneof && o !== f ? drafts.get(o.number) : undefined;
+      if (draft === undefined) continue;
+      this.#path.in(`.${o.name}`, () => this.#sound(() => this.#finish(o, draft, depth)));
+      drafts.delete(o.number);
+    }
+  }
+
+  /**
+   * Of what is not kept as it is: a reader that takes a payload piece by piece refuses what is no message when it comes
+   * by it, and asks of the result alone whether all of it is there and within bounds.
+   */
+  #sound(read: () => unknown): void {
+    try {
+      read();
+    } catch (e) {
+      if (!(e instanceof DecodeError) || (e.code !== "decode.range" && e.code !== "decode.null")) throw e;
+    }
+  }
+
+  #field(f: FieldPlan, wire: number, c: Cursor, depth: number, drafts: Map<number, Draft>): void {
     if (f.label === "map") return this.#entry(f, c, depth, drafts);
     if (f.label === "list") return this.#item(f, wire, c, depth, drafts);
     const { shape } = f;
     const simple = shape.is === "scalar" || shape.is === "enum";
     const value: Draft | null = simple ? { as: "value", value: this.#simple(shape, c) } : null;
     const block = simple ? null : this.#block(f, c, depth);
-    if (f.oneof >= 0) {
-      for (const o of plan.fields) if (o.oneof === f.oneof && o !== f) drafts.delete(o.number);
-    }
     if (value !== null) {
       drafts.set(f.number, value);
       return;
@@ -97,8 +113,17 @@ export class ValueReader {
       const fields = before?.as === "message" ? before.fields : new Map<number, Draft>();
       drafts.set(f.number, { as: "message", fields });
       this.#collect(shape.plan, this.#within(block!), depth + 1, fields);
-    } else if (before?.as === "bytes") before.pieces.push(block!);
-    else drafts.set(f.number, { as: "bytes", pieces: [block!] });
+    } else if (before?.as === "bytes") {
+      before.pieces.push(block!);
+      this.#soundPieces(shape, before.pieces, depth);
+    } else drafts.set(f.number, { as: "bytes", pieces: [block!] });
+  }
+
+  /** The last of several pieces, and of two the first: half a field in one and half in the next is none. */
+  #soundPieces(shape: Shape, pieces: readonly Uint8Array[], depth: number): void {
+    if (pieces.length < 2) return;
+    for (const piece of pieces.length === 2 ? pieces : pieces.slice(-1))
+      this.#sound(() => this.#content(shape, piece, depth + 1));
   }
 
   /** Content of a message field at the cursor. */
@@ -152,7 +177,10 @@ export class ValueReader {
       if (tag.number === 1 && tag.wire === wireOf(keyShape)) key = this.#simple(keyShape, inner);
       else if (tag.number !== 2 || tag.wire !== native) inner.skip(tag, depth);
       else if (f.shape.is === "scalar" || f.shape.is === "enum") value = this.#simple(f.shape, inner);
-      else pieces.push(inner.block());
+      else {
+        pieces.push(inner.block());
+        this.#soundPieces(f.shape, pieces, depth);
+      }
     }
     const text = keyText(key);
     this.#path.in(`[${text.slice(0, 40)}]`, () => {

@@ -250,6 +250,34 @@ describe("what writers may do", () => {
     ).toEqual(['null {"x":1,"y":0} null', 'null {"x":1,"y":2} null', 'null {"x":0,"y":2} null']);
   });
 
+  // What Google's package for Python says of each of these payloads; it reads a message when it comes by it.
+  test("what a later member or piece replaces must be sound all the same", () => {
+    const schema = `${PROTO3}${KNOWN} message A { oneof o { google.protobuf.Timestamp t=1; int32 n=2; B b=3; } google.protobuf.Duration d=4;
+      map<int32, google.protobuf.StringValue> m=5; } message B { google.protobuf.Timestamp t=1; google.protobuf.StringValue s=2; }`;
+    const t = (...p: number[]) => bytes(tag(1, 2), block(bytes(p)));
+    const b = (...p: (Uint8Array | readonly number[])[]) => bytes(tag(3, 2), block(bytes(...p)));
+    const d = (...p: number[]) => bytes(tag(4, 2), block(bytes(p)));
+    const n = bytes(tag(2, 0), [7]);
+    const m = (...p: number[]) => bytes(tag(2, 2), block(bytes(p)));
+    const entry = (...p: Uint8Array[]) => bytes(tag(5, 2), block(bytes([8, 1], ...p)));
+    const refused = [
+      bytes(t(8), n),
+      bytes(t(8, 128), t(8, 1), n),
+      bytes(b(t(16, 255)), n),
+      bytes(b(m(10, 1, 0xff)), n),
+      bytes(d(8), d(5)),
+      entry(m(10, 2, 97), m(98)),
+    ];
+    for (const payload of refused)
+      expect(
+        read(schema, [payload])[0]?.match(/decode\.(truncated|encoding|syntax) at (o|t|b|d|m)/)?.[0],
+      ).toBeDefined();
+    // No instant that a Timestamp may hold, and none that a column holds: it is gone.
+    expect(
+      read(schema, [bytes(t(16, 255, 255, 255, 255, 15), n), bytes(t(8, 1), n, d(8, 1), d(16, 2))]),
+    ).toEqual(["null 7 null null {}", "null 7 null 1.000000002 {}"]);
+  });
+
   test("maps: parts left out, keys that come again", () => {
     const schema = `${PROTO3} message A { map<int32, B> m=1; map<bool, string> t=2; map<string, int64> s=3; } message B { int32 x=1; }`;
     const entry = (n: number, ...p: (Uint8Array | readonly number[])[]) =>
