@@ -43,7 +43,7 @@ function build(
       ...{ lane: init.lane, instance, codecs, post },
       primaryOpen: () => lane?.isOpen ?? false,
       schema: (topic, ref, inferred, part) => schemas.schema(topic, ref, inferred, part),
-      register: (to, subject, schema) => schemas.register({ sink: to, subject, schema }),
+      register: (schema) => schemas.register(schema),
       grow: (fields) => tables.grow(fields),
     },
     decodeLane,

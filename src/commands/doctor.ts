@@ -132,7 +132,7 @@ function registriesOfSinks({ sinks }: ResolvedConfig): Checkup[] {
   return sinks.flatMap((sink, at) => {
     const encode = sink.type === "kafka" ? sink.encode : undefined;
     const encoding = sink.type === "kafka" ? encodeOf(sink) : null;
-    if (encode?.registry === undefined || encoding?.format !== "avro") return [];
+    if (encode?.registry === undefined || encoding === null || encoding.format === "json") return [];
     const settings = registrySettings(encode.registry, `sink[${at}].encode.registry`);
     const subjects = encode.register ? [] : [encoding.subject];
     return [registryCheckup(settings, subjects, { clock: systemClock, chance: systemChance })];

@@ -2,6 +2,7 @@
 import { filledName } from "../adapters/kafka/sink/settings.ts";
 import { recordNameOf } from "../core/codecs/avro/schema-of-columns.ts";
 import type { LaneEncode } from "./lane-config.ts";
+import type { RowEncode } from "./row-schemas.ts";
 
 interface Registry {
   readonly url: readonly string[];
@@ -13,7 +14,7 @@ interface EncodedSink {
   readonly topic: string;
   readonly encode?:
     | {
-        readonly format: "json" | "avro";
+        readonly format: "json" | RowEncode["format"];
         readonly subject: string;
         readonly record?: string | undefined;
         readonly register: boolean;
@@ -34,6 +35,15 @@ export function encodeOf({ receives, encode, topic }: EncodedSink): LaneEncode |
   return { format, subject: filledName(subject, { topic }), record: record ?? recordNameOf(topic) };
 }
 
+const NAMES = { avro: "Avro", protobuf: "Protobuf", json_schema: "JSON" } as const;
+
+/** Whether names of columns are only what such formats have: letters, digits and _. */
+export function wantsPlainNames(sink: {
+  readonly encode?: { readonly format: string } | undefined;
+}): boolean {
+  return sink.encode?.format === "avro" || sink.encode?.format === "protobuf";
+}
+
 /** For people. */
 export function encodingText(config: EncodeConfig, sink: EncodedSink): string {
   const encoding = encodeOf(sink);
@@ -41,5 +51,5 @@ export function encodingText(config: EncodeConfig, sink: EncodedSink): string {
   if (encoding.format === "json") return " as JSON";
   const registry = sink.encode?.registry ?? config.decode?.registry;
   const how = sink.encode?.register === false ? "there under" : "registered under";
-  return ` as Avro, ${encoding.record}, by the schema ${how} ${encoding.subject} at ${registry?.url.join(", ") ?? "no registry"}`;
+  return ` as ${NAMES[encoding.format]}, ${encoding.record}, by the schema ${how} ${encoding.subject} at ${registry?.url.join(", ") ?? "no registry"}`;
 }

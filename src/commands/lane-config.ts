@@ -5,6 +5,7 @@ import type { PostgresTableOptions } from "../adapters/postgres/table-writer.ts"
 import type { PostgresWriterOptions } from "../adapters/postgres/writer.ts";
 import type { DecodeSection } from "../core/config/decode-options.ts";
 import type { LaneStore } from "./lane-store.ts";
+import type { RowEncode } from "./row-schemas.ts";
 
 export interface ParquetLaneSink {
   readonly kind: "parquet";
@@ -43,9 +44,7 @@ export interface KafkaLaneSink {
   readonly crashAt: string | null;
 }
 
-export type LaneEncode =
-  | { readonly format: "json" }
-  | { readonly format: "avro"; readonly subject: string; readonly record: string };
+export type LaneEncode = { readonly format: "json" } | RowEncode;
 
 /** In the place of the primary sink, while raw is read again: it has everything. */
 export interface ReplayLaneSink {

@@ -29,7 +29,7 @@ import { crashHook } from "./crash-hook.ts";
 import type { LaneBranch, LaneDecode, LaneSink } from "./lane-config.ts";
 import { type FittedSink, LaneTables } from "./lane-fit.ts";
 import { type AskForSchema, inferredSchemas } from "./lane-inference.ts";
-import { KafkaRows } from "./lane-kafka-rows.ts";
+import { KafkaRows, type KafkaRowsContext } from "./lane-kafka-rows.ts";
 import { openLaneStore } from "./lane-store.ts";
 import type { GrownLaneTables } from "./lane-tables.ts";
 import { partDecoder } from "./payload-decoder.ts";
@@ -48,7 +48,7 @@ export interface DecodeContext {
   readonly primaryOpen: () => boolean;
   readonly post: (m: FromLane) => void;
   readonly schema: AskForSchema;
-  readonly register: (sink: string, subject: string, schema: string) => Promise<number>;
+  readonly register: KafkaRowsContext["register"];
   /** Makes room in the tables that the control thread keeps: of sinks of decoded rows that are files. */
   readonly grow: (fields: readonly ColumnField[]) => Promise<GrownLaneTables>;
 }

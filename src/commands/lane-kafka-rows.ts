@@ -1,9 +1,6 @@
 /** A Kafka sink of what is made of records, in a lane: rejects as they came, or rows in an encoding that grows with the table. */
 import { KafkaRejectWriter } from "../adapters/kafka/sink/reject-writer.ts";
 import { KafkaRowWriter, type RowEncoding } from "../adapters/kafka/sink/row-writer.ts";
-import { encodeColumns } from "../core/codecs/avro/encode-columns.ts";
-import { avroSchemaOf } from "../core/codecs/avro/schema-of-columns.ts";
-import { confluentEnvelope } from "../core/codecs/framing/confluent.ts";
 import { encodeJsonColumns } from "../core/codecs/json/encode.ts";
 import type { Codecs } from "../core/compression/codec.ts";
 import { asFailure, Failure } from "../core/failure/failure.ts";
@@ -12,15 +9,18 @@ import type { BranchWriter } from "../core/ports/branch-parts.ts";
 import { type Clock, sleep } from "../core/time/clock.ts";
 import type { ColumnField, TableBatch } from "../core/types/table-batch.ts";
 import type { KafkaLaneSink } from "./lane-config.ts";
+import type { NewSchema } from "./lane-schemas.ts";
 import { kafkaWriterParts, laneTransactions } from "./lane-writers.ts";
+import { rowEncoding } from "./row-encoding.ts";
+import type { RowEncode, RowSchema } from "./row-schemas.ts";
 
 export interface KafkaRowsContext {
   /** Of the lane's life. */
   readonly instance: string;
   readonly codecs: Codecs;
   readonly clock: Clock;
-  /** Answers the id of the schema, which the registry has from then on. */
-  readonly register: (sink: string, subject: string, schema: string) => Promise<number>;
+  /** Resolves once the registry has the schema of these columns. */
+  readonly register: (schema: NewSchema) => Promise<RowSchema>;
   /** The sink takes nothing for now; null: it does. */
   readonly block: (failure: Failure | null) => void;
 }
@@ -63,35 +63,29 @@ export class KafkaRows {
     const { encode } = this.#sink;
     const attempt = ++this.#attempt;
     // Tombstones may come before any schema does.
-    if (encode?.format !== "avro" || fields.length === 0) {
+    if (encode === null || encode.format === "json" || fields.length === 0) {
       this.#encoding = { envelope: NOTHING, encode: (table) => encodeJsonColumns(selected(table)) };
       return;
     }
     this.#c.block(
       new Failure("sink.behind", `the schema of ${encode.subject} is being registered`, { retry: true }),
     );
-    const registered = this.#register(attempt, encode.subject, selected, () =>
-      avroSchemaOf(fields, encode.record),
-    );
+    const registered = this.#register(attempt, encode, fields, selected);
     await Promise.race([registered, sleep(this.#c.clock, PATIENCE_MS)]);
   }
 
   async #register(
     attempt: number,
-    subject: string,
+    encode: RowEncode,
+    fields: readonly ColumnField[],
     selected: (table: TableBatch) => TableBatch,
-    schema: () => string,
   ): Promise<void> {
     try {
-      const text = schema();
-      const id = await this.#c.register(this.#sink.writer.key.sink, subject, text);
+      const schema = await this.#c.register({ sink: this.#sink.writer.key.sink, encode, fields });
       // The table has grown on meanwhile, and is registered as it is then.
       if (attempt !== this.#attempt) return;
-      const by = { text, references: [] };
-      this.#encoding = {
-        envelope: confluentEnvelope(id),
-        encode: (table) => encodeColumns(by, selected(table)),
-      };
+      const { envelope, encode: rows } = rowEncoding(encode, schema, fields);
+      this.#encoding = { envelope, encode: (table) => rows(selected(table)) };
       this.#c.block(null);
     } catch (e) {
       if (attempt !== this.#attempt) return;
@@ -99,7 +93,7 @@ export class KafkaRows {
       this.#c.block(failure);
       if (failure.code === "encode.unsupported") return;
       this.#c.clock.after(RETRY_MS, () => {
-        if (attempt === this.#attempt) void this.#register(attempt, subject, selected, schema);
+        if (attempt === this.#attempt) void this.#register(attempt, encode, fields, selected);
       });
     }
   }

@@ -1,6 +1,8 @@
 /** Schemas are had by the control thread, which has the registries and their secrets; lanes ask it. */
 import type { SchemaRef, SchemaText } from "../core/schema/resolver.ts";
+import type { ColumnField } from "../core/types/table-batch.ts";
 import { type Answered, answered, LaneAsks } from "./lane-asks.ts";
+import type { RowEncode, RowSchema } from "./row-schemas.ts";
 
 /** From a lane's thread. */
 export type AskSchema =
@@ -18,12 +20,12 @@ export type AskSchema =
 /** What a sink of decoded rows writes by. */
 export interface NewSchema {
   readonly sink: string;
-  readonly subject: string;
-  readonly schema: string;
+  readonly encode: RowEncode;
+  readonly fields: readonly ColumnField[];
 }
 
 /** To it. `answer` null: nothing is known of the schema, it is to be inferred. */
-export type AnswerSchema = Answered<SchemaText | number | null> & { readonly t: "schema" };
+export type AnswerSchema = Answered<SchemaText | RowSchema | null> & { readonly t: "schema" };
 
 /** In the control thread. */
 export interface SchemaService {
@@ -33,8 +35,8 @@ export interface SchemaService {
     inferred: string | null,
     part: "key" | "value",
   ) => Promise<SchemaText | null>;
-  /** Answers the schema's id. */
-  readonly register: (schema: NewSchema) => Promise<number>;
+  /** Resolves once the registry has the schema. */
+  readonly register: (schema: NewSchema) => Promise<RowSchema>;
 }
 
 export class AskedSchemas extends LaneAsks<AskSchema> {
@@ -48,7 +50,7 @@ export class AskedSchemas extends LaneAsks<AskSchema> {
     return this.ask((n) => ({ t: "ask_schema", n, topic, ref, part, inferred }));
   }
 
-  register(schema: NewSchema): Promise<number> {
+  register(schema: NewSchema): Promise<RowSchema> {
     return this.ask((n) => ({ t: "register_schema", n, ...schema }));
   }
 }

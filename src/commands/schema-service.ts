@@ -8,8 +8,10 @@ import { Failure } from "../core/failure/failure.ts";
 import { PinnedSchemas } from "../core/pipeline/pinned-schemas.ts";
 import { parseSchemaDocument } from "../core/types/schema-file.ts";
 import type { ResolvedConfig, SinkOf } from "./config-file.ts";
-import type { NewSchema, SchemaService } from "./lane-schemas.ts";
+import { wantsPlainNames } from "./kafka-encode.ts";
+import type { SchemaService } from "./lane-schemas.ts";
 import { ownSchemas } from "./own-schemas.ts";
+import { rowSchema } from "./row-schemas.ts";
 import type { SinkContext, SinkParts } from "./sink-parts.ts";
 
 const PARTS = { clock: systemClock, chance: systemChance };
@@ -27,7 +29,7 @@ export function schemaService(
     store: schemas ?? ownSchemas(pipeline),
     instance,
     maxColumns: decode.infer.max_columns,
-    plainNames: config.sinks.some((s) => s.type === "kafka" && s.encode?.format === "avro"),
+    plainNames: config.sinks.some((s) => s.type === "kafka" && wantsPlainNames(s)),
     grows: decode.infer.new_fields === "add",
     learned: (topic, version, added, place) =>
       observer.emit({ e: "schema.learned", topic, version, added, place }),
@@ -50,21 +52,9 @@ export function schemaService(
         throw new Failure("internal.bug", `no registry for the sink ${schema.sink}`);
       const client = clients.get(sink.name) ?? new RegistryClient(registry, PARTS);
       clients.set(sink.name, client);
-      return await registered(client, schema, sink.encode?.register ?? true);
+      return await rowSchema(client, schema.encode, schema.fields, sink.encode?.register ?? true);
     },
   };
-}
-
-async function registered(
-  client: RegistryClient,
-  { subject, schema: text }: NewSchema,
-  register: boolean,
-): Promise<number> {
-  const schema = { format: "avro", text } as const;
-  if (register) return (await client.register(subject, schema, false)).id;
-  const { id } = await client.lookup(subject, schema, false);
-  if (id !== null) return id;
-  throw new Failure("registry.answer_invalid", `a schema under ${subject}: an answer without an id`);
 }
 
 /** Of its own, or that of `[decode]`; null: there is none. */

@@ -90,9 +90,9 @@ function unfitEncode({ decode }: CheckedConfig, sink: Sink, at: number, say: Say
       ),
     );
   if (encode === undefined) {
-    const allowed = '`format = "json"` or `format = "avro"`';
+    const allowed = "`format`: json, avro, protobuf or json_schema";
     problems.push(say("config.missing", path, "", allowed, "what a row is as a value"));
-  } else if (encode.format === "avro" && encode.registry === undefined && decode?.registry === undefined) {
+  } else if (encode.format !== "json" && encode.registry === undefined && decode?.registry === undefined) {
     const allowed = "a registry here or in [decode]";
     problems.push(
       say("config.missing", [...path, "registry"], "", allowed, "readers look the schema up there"),

@@ -16,12 +16,16 @@ test("names come from the topic, unless they are given", () => {
     encodeOf(sink({ format: "json" })),
     encodeOf(sink({ format: "avro", registry: URL })),
     encodeOf(sink({ format: "avro", subject: "s", record: "acme.Order" })),
+    encodeOf(sink({ format: "protobuf", record: "acme.Order" })),
+    encodeOf(sink({ format: "json_schema" })),
     encodeOf(sink(undefined, "rejected")),
     encodeOf(sink(undefined, "raw")),
   ]).toEqual([
     { format: "json" },
     { format: "avro", subject: "orders.typed-value", record: "orders_typed" },
     { format: "avro", subject: "s", record: "acme.Order" },
+    { format: "protobuf", subject: "orders.typed-value", record: "acme.Order" },
+    { format: "json_schema", subject: "orders.typed-value", record: "orders_typed" },
     null,
     null,
   ]);
@@ -32,6 +36,9 @@ test("explain says it", () => {
   expect(encodingText(none, sink({ format: "json" }))).toBe(" as JSON");
   expect(encodingText(none, sink({ format: "avro", registry: URL, register: false }))).toBe(
     " as Avro, orders_typed, by the schema there under orders.typed-value at http://r:8081",
+  );
+  expect(encodingText(none, sink({ format: "protobuf", registry: URL }))).toBe(
+    " as Protobuf, orders_typed, by the schema registered under orders.typed-value at http://r:8081",
   );
   expect(encodingText(none, sink(undefined, "raw"))).toBe("");
 });

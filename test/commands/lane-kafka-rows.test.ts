@@ -9,6 +9,9 @@ import { KafkaRejectWriter } from "../../src/adapters/kafka/sink/reject-writer.t
 import { KafkaRowWriter } from "../../src/adapters/kafka/sink/row-writer.ts";
 import type { KafkaLaneSink, LaneEncode } from "../../src/commands/lane-config.ts";
 import { KafkaRows } from "../../src/commands/lane-kafka-rows.ts";
+import { avroSchemaOf } from "../../src/core/codecs/avro/schema-of-columns.ts";
+import { NO_NUMBERS } from "../../src/core/codecs/protobuf/field-numbers.ts";
+import { protobufSchemaOf } from "../../src/core/codecs/protobuf/schema-of-columns.ts";
 import { Failure } from "../../src/core/failure/failure.ts";
 import type { ColumnField } from "../../src/core/types/table-batch.ts";
 import { SimTime } from "../sim/clock.ts";
@@ -62,9 +65,12 @@ function rows(encode: LaneEncode | null): KafkaRows {
     instance: "i",
     codecs: loadNative(libduckdbPath()),
     clock: time.clock(null),
-    register: (name, subject, schema) => {
-      asked.push(`${name} ${subject} ${schema.includes('"more"') ? "grown" : "first"}`);
-      return answers.shift()?.() ?? Promise.resolve(7);
+    register: ({ sink: name, encode: { subject, record, format }, fields }) => {
+      asked.push(`${name} ${subject} ${fields.some((f) => f.name === "more") ? "grown" : "first"}`);
+      const text =
+        format === "avro" ? avroSchemaOf(fields, record) : protobufSchemaOf(fields, record, NO_NUMBERS);
+      const answer = answers.shift()?.() ?? Promise.resolve(7);
+      return answer.then((id) => ({ id, text }));
     },
     block: (f) => blocked.push(f),
   });
@@ -127,9 +133,19 @@ test("a refusal blocks, and is asked again; an answer for a table that grew sinc
   expect(codes()).toEqual(["sink.behind", "registry.incompatible", "sink.behind", null]);
 });
 
-test("columns that Avro has not block until the table is another", async () => {
+test("columns that the format has not block until the table is another", async () => {
+  answers = [() => Promise.reject(new Failure("encode.unsupported", "the column order-id"))];
   const r = rows(AVRO);
-  await within(1, fit(r, { ...FIELD, name: "order-id" }));
+  await within(1, fit(r, { ...FIELD, name: "order_id" }));
   await time.runUntil(() => false, time.nowMs + 20_000);
-  expect([codes(), asked]).toEqual([["sink.behind", "encode.unsupported"], []]);
+  expect([codes(), asked.length]).toEqual([["sink.behind", "encode.unsupported"], 1]);
+});
+
+test("Protobuf and JSON by a schema are registered as Avro is", async () => {
+  for (const format of ["protobuf", "json_schema"] as const) {
+    const r = rows({ ...AVRO, format });
+    await fit(r, FIELD);
+    expect(r.writer()).toBeInstanceOf(KafkaRowWriter);
+  }
+  expect(asked).toEqual(["typed typed-value first", "typed typed-value first"]);
 });

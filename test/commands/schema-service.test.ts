@@ -8,7 +8,13 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadConfig, resolveSecrets } from "../../src/commands/config-file.ts";
-import { AskedSchemas, type AskSchema, answerSchema } from "../../src/commands/lane-schemas.ts";
+import {
+  AskedSchemas,
+  type AskSchema,
+  answerSchema,
+  type NewSchema,
+} from "../../src/commands/lane-schemas.ts";
+import type { RowEncode } from "../../src/commands/row-schemas.ts";
 import { schemaService } from "../../src/commands/schema-service.ts";
 import { RegistryServer } from "../brokers/registry/server.ts";
 import { fileWith } from "./fake-cli.ts";
@@ -70,6 +76,18 @@ const schema = (...fields: string[]) =>
     fields: fields.map((name) => ({ name, type: ["null", "int"], default: null })),
   });
 
+/** A table of whole numbers, as Avro unless something else is said. */
+const table = (
+  to: string,
+  subject: string,
+  columns: string[],
+  format: RowEncode["format"] = "avro",
+): NewSchema => ({
+  sink: to,
+  encode: { format, subject, record: "Row" },
+  fields: columns.map((name) => ({ name, type: { id: "int", bits: 32, signed: true }, nullable: true })),
+});
+
 const code = (p: Promise<unknown>) =>
   p.then(
     (v) => v,
@@ -78,20 +96,38 @@ const code = (p: Promise<unknown>) =>
 
 test("into the registry of the sink, else of [decode], once each", async () => {
   const schemas = await asked();
-  const id = await schemas.register({ sink: "mine", subject: "s-value", schema: schema("a") });
-  expect(await schemas.register({ sink: "mine", subject: "s-value", schema: schema("a") })).toBe(id);
+  const had = await schemas.register(table("mine", "s-value", ["a"]));
+  expect(had.text).toBe(schema("a"));
+  expect(await schemas.register(table("mine", "s-value", ["a"]))).toEqual(had);
   expect([own.seen.length, shared.seen.length]).toEqual([1, 0]);
-  await schemas.register({ sink: "theirs", subject: "s-value", schema: schema("a") });
+  await schemas.register(table("theirs", "s-value", ["a"]));
   expect(shared.store.versions("s-value")?.map((v) => v.schema)).toEqual([schema("a")]);
 });
 
 test("with register = false it has to be there", async () => {
   const schemas = await asked();
-  const wanted = { sink: "there", subject: "known", schema: schema("x") };
-  expect(await code(schemas.register(wanted))).toBe("registry.unknown_subject");
-  const id = await schemas.register({ ...wanted, sink: "mine" });
-  expect(await schemas.register(wanted)).toBe(id);
-  expect(await code(schemas.register({ ...wanted, schema: schema("y") }))).toBe("registry.unknown_schema");
+  for (const format of ["avro", "protobuf", "json_schema"] as const) {
+    const wanted = table("there", `known-${format}`, ["x"], format);
+    expect(await code(schemas.register(wanted))).toBe("registry.unknown_subject");
+    const had = await schemas.register({ ...wanted, sink: "mine" });
+    expect(await schemas.register(wanted)).toEqual(had);
+    const other = { ...table("there", "", ["y"], format), encode: wanted.encode };
+    expect(await code(schemas.register(other))).toBe("registry.unknown_schema");
+  }
+});
+
+test("each format has its type in the registry, and Protobuf's fields keep their numbers", async () => {
+  const schemas = await asked();
+  for (const format of ["protobuf", "json_schema"] as const) {
+    await schemas.register(table("mine", format, ["a"], format));
+    await schemas.register(table("mine", format, ["b", "a"], format));
+  }
+  const stored = (subject: string) => own.store.versions(subject)!.map((v) => [v.schemaType, v.schema]);
+  expect(stored("json_schema").map(([type]) => type)).toEqual(["JSON", "JSON"]);
+  expect(stored("protobuf")[1]).toEqual([
+    "PROTOBUF",
+    'syntax = "proto3";\n\nmessage Row {\n  optional int32 a = 1;\n  optional int32 b = 2;\n}\n',
+  ]);
 });
 
 test("what the registry refuses is told as it is", async () => {
@@ -99,12 +135,16 @@ test("what the registry refuses is told as it is", async () => {
   const answer = (status: number, error_code: number) => () =>
     Promise.resolve(Response.json({ error_code, message: "no" }, { status }));
   own.script.push(answer(409, 409), answer(422, 42201), answer(401, 401));
-  const wanted = { sink: "mine", subject: "refused", schema: schema("z") };
+  const wanted = table("mine", "refused", ["z"]);
   const codes = [];
   for (let i = 0; i < 3; i++) codes.push(await code(schemas.register(wanted)));
   expect(codes).toEqual(["registry.incompatible", "registry.refused", "registry.denied"]);
   // No verdict is remembered: whoever mends the subject need not start anew.
-  expect(await code(schemas.register(wanted))).toBeNumber();
+  expect(await code(schemas.register(wanted))).toMatchObject({ text: schema("z") });
+  // A column that the format has no name for is the table's fault, and no registry hears of it.
+  const seen = own.seen.length;
+  expect(await code(schemas.register(table("mine", "odd", ["a-b"], "protobuf")))).toBe("encode.unsupported");
+  expect(own.seen.slice(seen).map((s) => s.method)).toEqual(["GET"]);
 });
 
 test("schemas of payloads come from where [decode] says", async () => {

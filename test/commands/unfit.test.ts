@@ -127,7 +127,7 @@ test.each([
   ],
   [
     "Avro without a registry",
-    RAW + REJECTED + topic("out", 'receives = "decoded"\nencode = { format = "avro" }'),
+    RAW + REJECTED + topic("out", 'receives = "decoded"\nencode = { format = "protobuf" }'),
     DECODE,
     ["config.missing sink[2].encode.registry"],
   ],

@@ -24,6 +24,8 @@ import type { RegistrySettings } from "./settings.ts";
 /** Rough bytes of a failure that is remembered. */
 const FAILURE_BYTES = 1024;
 const GRACE_PAUSE_MS = 250;
+/** A table does not grow so often. */
+const MAX_VERSIONS = 1000;
 
 export interface Registered {
   readonly id: number;
@@ -81,6 +83,29 @@ export class RegistryClient implements SchemaResolver {
       if (answer.id === null) throw notRegistry("a version without an id", this.#asked(what));
       return await this.#whole({ ...answer, subject: answer.subject ?? subject }, String(answer.id), what);
     });
+  }
+
+  /** Those of a subject that are not deleted, ascending, as they are now. None: there is no such subject. */
+  async versions(subject: string): Promise<readonly SchemaText[]> {
+    const what = `the versions of ${subject}`;
+    const path = `/subjects/${encodeURIComponent(subject)}/versions`;
+    let numbers: unknown;
+    try {
+      numbers = await this.#requests.ask({ method: "GET", path, body: null, what });
+    } catch (e) {
+      if (e instanceof Failure && e.code === "registry.unknown_subject") return [];
+      throw e;
+    }
+    const found = Array.isArray(numbers) ? numbers.map(whole) : [null];
+    if (found.includes(null)) throw notRegistry("no list of numbers", this.#asked(what));
+    if (found.length > MAX_VERSIONS) throw invalid(`there are ${found.length}`, this.#asked(what));
+    const versions: SchemaText[] = [];
+    for (const version of found.map(Number).sort((a, b) => a - b)) {
+      const named = `${subject} version ${version}`;
+      const answer = await this.#ask(`${path}/${version}`, named);
+      versions.push(await this.#whole(answer, String(answer.id ?? version), named));
+    }
+    return versions;
   }
 
   /** Its id under the subject; the same schema again is no new version. Rejects with registry.incompatible, .refused, … */

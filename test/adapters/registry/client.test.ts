@@ -34,6 +34,24 @@ describe("schemas", () => {
     ]);
   });
 
+  test("all versions of a subject, in their order and as they are now", async () => {
+    const server = world.server();
+    server.store.add("s/ä", avro('"int"'));
+    const client = world.client(server.url);
+    expect(await client.versions("none")).toEqual([]);
+    expect((await client.versions("s/ä")).map((v) => v.text)).toEqual(['"int"']);
+    server.store.add("s/ä", avro('"long"'));
+    const versions = await client.versions("s/ä");
+    expect(versions.map((v) => [v.version, v.text])).toEqual([
+      [1, '"int"'],
+      [2, '"long"'],
+    ]);
+    for (const odd of [{}, ["1"], Array.from({ length: 1001 }, (_, i) => i)]) {
+      server.script.push(() => Response.json(odd));
+      expect((await world.failure(client.versions("s/ä"))).code).toMatch(/answer_invalid|schema_invalid/);
+    }
+  });
+
   test("references come with their own, what is common is asked for once", async () => {
     const server = world.server();
     const { store } = server;

@@ -94,8 +94,7 @@ export class RegistryServer {
     if (area === "config")
       return method === "PUT" ? Response.json(await request.json()) : failed(404, 40408, "none");
     if (area !== "subjects") return failed(404, 404, "HTTP 404 Not Found");
-    if (method === "GET" && parts.length === 4 && parts[2] === "versions")
-      return this.#version(first, version!);
+    if (method === "GET" && parts[2] === "versions") return this.#version(first, version);
     if (method !== "POST") return failed(405, 405, "HTTP 405 Method Not Allowed");
     const stored = await posted(request);
     if (stored === null) return failed(422, 42201, "Invalid schema");
@@ -119,9 +118,15 @@ export class RegistryServer {
     return Response.json({ id: added.id, guid: added.guid }, { headers: MIME });
   }
 
-  #version(subject: string, version: string): Response {
+  /** `version` undefined: the numbers of all. */
+  #version(subject: string, version: string | undefined): Response {
     const versions = this.store.versions(subject);
     if (versions === null) return failed(404, 40401, `Subject '${subject}' not found.`);
+    if (version === undefined)
+      return Response.json(
+        versions.map((v) => v.version),
+        { headers: MIME },
+      );
     const found =
       version === "latest" ? versions.at(-1) : versions.find((v) => v.version === Number(version));
     return found === undefined

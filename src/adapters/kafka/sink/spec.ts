@@ -14,9 +14,9 @@ const named = (...words: readonly string[]) => {
 const encodeSpec = z
   .strictObject({
     format: z
-      .enum(["json", "avro"])
+      .enum(["json", "avro", "protobuf", "json_schema"])
       .describe(
-        "json: an object a row, every digit of numbers, bytes as base64, instants in ISO 8601. avro: behind Confluent's envelope, by a schema that is registered.",
+        "json: an object a row, every digit of numbers, bytes as base64, instants in ISO 8601. avro, protobuf: behind Confluent's envelope, by a schema that is registered; so is json_schema, which is json with a JSON Schema.",
       )
       .meta({ examples: ["avro"] }),
     subject: z
@@ -34,7 +34,7 @@ const encodeSpec = z
       .max(1024)
       .optional()
       .describe(
-        "Full name of the Avro record. Without it: the topic's name, with _ for what Avro's names have not.",
+        "Full name of the Avro record or the Protobuf message, title of the JSON Schema. Without it: the topic's name, with _ for what such names have not.",
       )
       .meta({ allowed: "a name such as acme.orders.Order", examples: ["acme.orders.Order"] }),
     register: z
@@ -49,14 +49,17 @@ const encodeSpec = z
       .describe("The registry that the schema goes to. Without it: that of `[decode]`."),
   })
   .superRefine((o, ctx) => {
-    if (o.format === "avro") return;
+    if (o.format !== "json") return;
     for (const path of ["record", "registry"] as const)
       if (o[path] !== undefined)
         ctx.addIssue({
           code: "custom",
           path: [path],
           message: "JSON has no schema here",
-          params: { code: "config.conflict", allowed: 'only with format = "avro"' },
+          params: {
+            code: "config.conflict",
+            allowed: "only with a format that has one: avro, protobuf, json_schema",
+          },
         });
   });
 

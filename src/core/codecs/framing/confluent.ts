@@ -71,11 +71,21 @@ export function confluentFraming({ part, protobuf }: Pick<FramingOptions, "part"
   };
 }
 
-/** What stands before a payload of the schema. */
-export function confluentEnvelope(id: number): Uint8Array {
-  const envelope = new Uint8Array(ID_END);
+/** What stands before a payload of the schema. `message`: Protobuf's indexes from the file down to the message. */
+export function confluentEnvelope(id: number, message: readonly number[] = []): Uint8Array {
+  const first = message.length === 1 && message[0] === 0;
+  const indexes = first ? [0] : message.length === 0 ? [] : [message.length, ...message];
+  const envelope = Uint8Array.from([BY_ID, 0, 0, 0, 0, ...indexes.flatMap(zigzag)]);
   new DataView(envelope.buffer).setUint32(1, id);
   return envelope;
+}
+
+/** Of a number that is not negative and below 2^30, as a varint. */
+function zigzag(n: number): number[] {
+  const bytes: number[] = [];
+  let rest = 2 * n;
+  for (; rest > 0x7f; rest >>>= 7) bytes.push((rest & 0x7f) | 0x80);
+  return [...bytes, rest];
 }
 
 function slotOf(interner: Interner, bytes: Uint8Array, from: number, to: number, out: Framed): number {

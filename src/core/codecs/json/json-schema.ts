@@ -13,6 +13,7 @@
 
 import type { SchemaReference, SchemaText } from "../../schema/resolver.ts";
 import type { ColumnField, ColumnType } from "../../types/table-batch.ts";
+import { parseType } from "../../types/type-text.ts";
 import { DecodeError } from "../record-codec.ts";
 
 const JSON_TEXT: ColumnType = { id: "json" };
@@ -38,6 +39,9 @@ const CONNECT: ReadonlyMap<unknown, ColumnType> = new Map<unknown, ColumnType>([
   ["float32", { id: "float", bits: 32 }],
   ["float64", { id: "float", bits: 64 }],
 ]);
+
+/** A keyword of ours, in schemas that were made of columns: a type of which JSON Schema has no word, as schema files have it. */
+export const COLUMN_TYPE = "twg.type";
 
 type Node = Readonly<Record<string, unknown>>;
 
@@ -102,6 +106,8 @@ class SchemaReader {
     if (++this.#columns > MAX_COLUMNS)
       throw new DecodeError("decode.schema", place, `more than ${MAX_COLUMNS} columns`);
     if (!isNode(schema) || depth > MAX_DEPTH) return { type: JSON_TEXT, nullable: true };
+    const told = typeof schema[COLUMN_TYPE] === "string" ? parseType(schema[COLUMN_TYPE]) : null;
+    if (told !== null && typeof told !== "string") return { type: told, nullable: kinds(schema).nullable };
     if (typeof schema.$ref === "string") return this.#followed(schema.$ref, document, place, depth);
     const either = branches(schema.oneOf) ?? branches(schema.anyOf);
     if (either !== null) return this.#either(schema, either, document, place, depth);

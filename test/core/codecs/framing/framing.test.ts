@@ -7,6 +7,7 @@ import { describe, expect, test } from "bun:test";
 import { deflateSync } from "node:zlib";
 import fc from "fast-check";
 import { fallbackCodecs } from "../../../../src/adapters/duckdb/native-fallback.ts";
+import { confluentEnvelope } from "../../../../src/core/codecs/framing/confluent.ts";
 import { Framed, NO_VALUE, REFUSED } from "../../../../src/core/codecs/framing/framed.ts";
 import { type FramingOptions, framingOf } from "../../../../src/core/codecs/framing/framing.ts";
 import type { FramingName } from "../../../../src/core/config/decode-options.ts";
@@ -302,4 +303,17 @@ test("none: the whole value, by the configured schema", () => {
     null,
     [{ ref: { by: "default" }, message: null }, ""],
   ]);
+});
+
+test("the envelopes that we write are those that we read", () => {
+  for (const message of [[0], [3], [0, 1], [70, 0, 8200]]) {
+    const out = new Framed();
+    const bytes = Uint8Array.of(...confluentEnvelope(0xfedcba98, message), 7);
+    const from = { column: column([bytes]), headers: headersOf([]), rows: 1 };
+    framingOf("confluent", { ...OPTIONS, protobuf: true })(from, 0, out);
+    expect(out.schemas).toEqual([{ ref: { by: "id", id: 0xfedcba98 }, message }]);
+    expect([out.starts[0], out.ends[0]]).toEqual([bytes.length - 1, bytes.length]);
+  }
+  expect(confluentEnvelope(1, [0]).toHex()).toBe("000000000100");
+  expect(confluentEnvelope(1).toHex()).toBe("0000000001");
 });
