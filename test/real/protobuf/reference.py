@@ -1,7 +1,8 @@
 """Google's Protobuf for Python beside us: makes records by chance, and compares what landed in Parquet with what it reads itself.
 
 Commands on standard input, one a line, answered by a line of JSON:
-  make SET MESSAGE SEED COUNT FILE DAMAGED  payloads by chance, a share of them damaged, each behind its length of four bytes
+  make SET MESSAGE SEED COUNT FILE DAMAGED FULL  payloads by chance, each behind its length of four bytes: a share of them
+                                            damaged, a share with many fields, the others with few
   compare SET MESSAGE FILE PARQUET FAULTS   FAULTS: {row: code} of the payloads that we refused
 """
 import base64
@@ -132,14 +133,15 @@ def damaged(r, payload):
     return bytes(b)
 
 
-def make(path, name, seed, count, out, damage):
+def make(path, name, seed, count, out, damage, full):
     cls = message_class(path, name)
     r = random.Random(int(seed))
     large = len(cls.DESCRIPTOR.fields) > 80
     with open(out, "wb") as f:
         for _ in range(int(count)):
             message = cls()
-            fill(r, message, 0 if not large else 3, r.choice([0.05, 0.3]) if large else r.choice([0.1, 0.4, 0.8]))
+            shares = [0.05, 0.3] if large else [0.1, 0.4, 0.8] if r.random() < float(full) else [0.01, 0.03]
+            fill(r, message, 0 if not large else 3, r.choice(shares))
             payload = message.SerializePartialToString()
             if r.random() < 0.3:
                 # Two writings behind each other are one message, merged.
