@@ -1,7 +1,7 @@
 /** What a batch job will read and how: files, their layouts, and the one schema of all. Looks at the begin of files only. */
 import { isUtf8 } from "node:buffer";
-import { existsSync, readFileSync, statSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { existsSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { isFetched, type Scratch } from "../adapters/files/fetch.ts";
 import { openLocalFile } from "../adapters/files/file-bytes.ts";
 import {
@@ -12,12 +12,13 @@ import {
   localFiles,
 } from "../adapters/files/locate.ts";
 import { encodingOf, rawHead, type Sample, sampleOf } from "../adapters/files/sample.ts";
+import { schemaOfFile } from "../adapters/registry/folder.ts";
 import { LF } from "../core/codecs/csv/dialect.ts";
 import { type Cells, columnNames, sampleRecords, sniffDialect } from "../core/codecs/csv/sniff.ts";
 import { inferType } from "../core/codecs/infer.ts";
 import { inferFields, parseLines } from "../core/codecs/json/infer.ts";
 import { isBucketUrl } from "../core/config/bucket-url.ts";
-import { Failure } from "../core/failure/failure.ts";
+import { asFailure, Failure } from "../core/failure/failure.ts";
 import { avroDecoder } from "../core/pipeline/avro-rows.ts";
 import { bindColumns } from "../core/pipeline/stored-rows.ts";
 import type { Compression, FileLayout, FileWork, TextEncoding } from "../core/ports/batch-lane.ts";
@@ -39,7 +40,6 @@ export interface BatchPlan {
 const SAMPLE_BYTES = 1024 * 1024;
 const MAX_SAMPLE_BYTES = 256 * 1024 * 1024;
 const LAYOUT_ROWS = 1000;
-const MAX_SCHEMA_BYTES = 16 * 1024 * 1024;
 
 interface Opened {
   readonly file: LocalFile;
@@ -58,7 +58,7 @@ export async function planBatch(
   openFile: OpenFile = openLocalFile,
 ): Promise<BatchPlan> {
   const { source, sink } = config;
-  const pinned = pinnedSchema(source.schema, files);
+  const pinned = await pinnedSchema(source.schema, files);
   const opened: Opened[] = [];
   for (const file of files) opened.push(await open(file, source, pinned?.reader ?? null, openFile));
   const layouts: FileLayout[] = [];
@@ -189,31 +189,26 @@ interface Pinned {
   readonly reader?: string;
 }
 
-function pinnedSchema(given: string | undefined, files: readonly LocalFile[]): Pinned | null {
-  if (given !== undefined) return { ...readSchema(given), from: given };
+async function pinnedSchema(given: string | undefined, files: readonly LocalFile[]): Promise<Pinned | null> {
   const [first] = files;
+  if (given !== undefined) return { ...(await readSchema(given, first?.name ?? "")), from: given };
   if (first === undefined) return null;
   const beside = [`${first.path}.schema.json`, join(dirname(first.path), "_schema.json")].find((p) =>
     existsSync(p),
   );
-  return beside === undefined ? null : { ...readSchema(beside), from: beside };
+  return beside === undefined ? null : { ...(await readSchema(beside, first.name)), from: beside };
 }
 
-function readSchema(path: string): Omit<Pinned, "from"> {
-  try {
-    const { size } = statSync(path);
-    if (size > MAX_SCHEMA_BYTES)
-      throw new Failure("files.schema", `a schema of ${size} bytes is none`, { at: path });
-    const text = readFileSync(path, "utf8");
-    if (!path.toLowerCase().endsWith(".avsc")) return { schema: parseSchemaDocument(text, path) };
-    const { fields } = avroDecoder({ schema: text, reader: null }, isUtf8, path);
-    return { schema: { fields }, reader: text };
-  } catch (e) {
-    if (e instanceof Failure) throw e;
-    throw new Failure("files.schema", `cannot be read: ${e instanceof Error ? e.message : String(e)}`, {
-      at: path,
-    });
-  }
+async function readSchema(path: string, first: string): Promise<Omit<Pinned, "from">> {
+  const wanted = { name: null, topic: basename(first).split(".")[0] ?? "", how: ", the first file's name" };
+  const text = await schemaOfFile(path, "json", wanted).catch((e) => {
+    const { code, message, at } = asFailure(e);
+    throw code === "registry.folder" ? new Failure("files.schema", message, { at: at ?? path }) : e;
+  });
+  if (text.table !== undefined) return { schema: { fields: text.table.fields } };
+  if (!path.toLowerCase().endsWith(".avsc")) return { schema: parseSchemaDocument(text.text, path) };
+  const { fields } = avroDecoder({ schema: text.text, reader: null }, isUtf8, path);
+  return { schema: { fields }, reader: text.text };
 }
 
 async function inferSchema(

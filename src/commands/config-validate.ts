@@ -4,7 +4,7 @@ import { warningsOf } from "../core/config/warnings.ts";
 import { asFailure } from "../core/failure/failure.ts";
 import type { Cli } from "./cli.ts";
 import { outJson } from "./cli.ts";
-import { checkFile } from "./config-file.ts";
+import { checkFile, type PipelineConfig, typed } from "./config-file.ts";
 import { reportProblems } from "./report.ts";
 import { printable, styled } from "./style.ts";
 
@@ -24,6 +24,14 @@ export async function runConfigValidate(
   return 0;
 }
 
+/** Codecs are loaded where a file has something to decode by. */
+async function schemaFiles(config: PipelineConfig): Promise<Pick<Verdict, "problems" | "warnings">> {
+  const { decode, source, sink } = config;
+  if (decode === null) return { problems: [], warnings: [] };
+  const { schemaFileProblems } = await import("./schema-file-check.ts");
+  return await schemaFileProblems(config, decode, source.topics ?? [], sink.metadata_prefix);
+}
+
 interface Verdict {
   readonly problems: readonly Problem[];
   /** Of a file that has no problem. */
@@ -34,8 +42,9 @@ interface Verdict {
 async function verdictOn(path: string): Promise<Verdict> {
   try {
     const result = await checkFile(path);
-    if (result.ok) return { problems: [], warnings: warningsOf(result.config) };
-    return { problems: result.problems, warnings: [] };
+    if (!result.ok) return { problems: result.problems, warnings: [] };
+    const files = await schemaFiles(typed(result.config));
+    return { problems: files.problems, warnings: [...warningsOf(result.config), ...files.warnings] };
   } catch (e) {
     const failure = asFailure(e);
     if (failure.kind !== "config") throw failure;

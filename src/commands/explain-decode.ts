@@ -45,7 +45,7 @@ export async function explainDecode(
   const one = async (topic: string, part: "key" | "value"): Promise<ExplainedTable[]> => {
     const plan = payloadPlan(decode, topic, part);
     if (plan === null) return [];
-    const about = { topic, part, schema: originOf(decode, plan, topic, part) };
+    let about = { topic, part, schema: originOf(decode, plan, topic, part) };
     const inFile = plan.format === "text" || plan.schemaFile !== null || plan.readerSchema !== null;
     if (registry !== undefined && !inFile) {
       const note = "the registry is asked when the pipeline runs, and by `twg doctor`";
@@ -55,6 +55,8 @@ export async function explainDecode(
       const text =
         (await sources.table(topic, part)) ?? (part === "key" ? null : learnedText(learned?.get(topic)));
       if (text === null) return [{ ...about, columns: null, note: learned === null ? ELSEWHERE : NOT_YET }];
+      const table = text.table ?? text.reader?.table;
+      if (table !== undefined) about = { ...about, schema: `${about.schema}: ${table.origin}` };
       const { fields } = partDecoder(decode, text, part, plan, null, prefix);
       const within = part === "key" ? "key " : "";
       return [{ ...about, columns: fields.flatMap((f) => explained(f, "", within)), note: "" }];
@@ -76,7 +78,8 @@ function learnedText(text: string | undefined): SchemaText | null {
 
 function originOf(decode: DecodeSection, plan: PayloadPlan, topic: string, part: "key" | "value"): string {
   if (plan.format === "text") return "text";
-  const of = plan.message === null ? "" : `, ${plan.message}`;
+  const isMessage = plan.format !== "json" && plan.format !== "xml";
+  const of = plan.message === null || !isMessage ? "" : `, ${plan.message}`;
   if (plan.readerSchema !== null) return `${plan.format} resolved to ${plan.readerSchema}`;
   if (plan.schemaFile !== null) return `${plan.format} by ${plan.schemaFile}${of}`;
   if (decode.registry === undefined && decode.schema_dir === undefined)

@@ -5,7 +5,7 @@ import { systemClock } from "../adapters/system/clock.ts";
 import { DecodeError } from "../core/codecs/record-codec.ts";
 import type { DecodeSection } from "../core/config/decode-options.ts";
 import type { Resolved } from "../core/config/secret.ts";
-import { asFailure, failureLine } from "../core/failure/failure.ts";
+import { asFailure, Failure, failureLine } from "../core/failure/failure.ts";
 
 export function offlineSchemas(decode: DecodeSection): SchemaSources {
   // Secrets are the registry's alone.
@@ -13,8 +13,10 @@ export function offlineSchemas(decode: DecodeSection): SchemaSources {
   return new SchemaSources(offline as Resolved<DecodeSection>, { clock: systemClock, chance: systemChance });
 }
 
-/** As one line: code, place in the schema, what is wrong. */
+/** As one line: code, place in the schema, what is wrong. What is said of the file needs no second code. */
 export function schemaFault(e: unknown): string {
+  if (e instanceof Failure && e.code === "files.schema")
+    return e.hint === null ? e.message : `${e.message}. ${e.hint}`;
   if (!(e instanceof DecodeError)) return failureLine(asFailure(e));
   return `${e.code}${e.path === "" ? "" : ` at ${e.path}`}: ${e.message}`;
 }

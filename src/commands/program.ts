@@ -161,7 +161,10 @@ function addBatch(program: Command, cli: Cli, finish: Finish): void {
       new Option("--header <choice>", "whether a CSV begins with names").choices(["auto", "yes", "no"]),
     )
     .option("--null <text...>", "fields of a CSV that are null")
-    .option("--schema <file>", "schema as JSON; --print-schema writes one")
+    .option(
+      "--schema <file>",
+      "schema as JSON (--print-schema writes one), a data contract, an Arrow or an Avro schema",
+    )
     .addOption(
       new Option("--infer-rows <n>", "rows to infer a schema from").argParser(wholeNumberOf("--infer-rows")),
     )

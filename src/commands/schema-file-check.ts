@@ -1,5 +1,8 @@
 /** What is wrong with schema files is told before anything is read: their records would all be refused. */
+import { existsSync } from "node:fs";
+import type { CheckedConfig } from "../core/config/check.ts";
 import { type DecodeSection, type PayloadPlan, payloadPlan } from "../core/config/decode-options.ts";
+import { type ConfigPath, orderProblems, type Problem, pathText, quoted } from "../core/config/problem.ts";
 import { asFailure, Failure } from "../core/failure/failure.ts";
 import { type Checkup, failedBy, ok, skipped } from "../core/ports/doctor.ts";
 import type { ColumnField } from "../core/types/table-batch.ts";
@@ -9,11 +12,59 @@ import { partDecoder } from "./payload-decoder.ts";
 
 type Sources = ReturnType<typeof offlineSchemas>;
 
-/** Throws files.schema for the first file of the section, or of one of its topics, that cannot be read by. */
-export async function checkSchemaFiles(decode: DecodeSection, prefix: string): Promise<void> {
+/** Throws files.schema for the first file of the section, or of one of these topics, that cannot be read by. */
+export async function checkSchemaFiles(
+  decode: DecodeSection,
+  topics: readonly string[],
+  prefix: string,
+): Promise<void> {
   const sources = offlineSchemas(decode);
-  for (const one of payloadsOf(decode, namedTopics(decode)))
+  for (const one of payloadsOf(decode, [...new Set([...namedTopics(decode), ...topics])]))
     if (tableFile(one.plan) !== null) await columnsOf(decode, sources, one, prefix);
+}
+
+/** What schema files are at fault for in a configuration: a problem each, or a warning where the file is not here. */
+export interface FileVerdict {
+  readonly problems: readonly Problem[];
+  readonly warnings: readonly Problem[];
+}
+
+/** The same for `config validate`, which says all at once. A file that is missing may be where the pipeline will run. */
+export async function schemaFileProblems(
+  { file, lineOf }: Pick<CheckedConfig, "file" | "lineOf">,
+  decode: DecodeSection,
+  topics: readonly string[],
+  prefix: string,
+): Promise<FileVerdict> {
+  const sources = offlineSchemas(decode);
+  const problems: Problem[] = [];
+  const warnings: Problem[] = [];
+  for (const one of payloadsOf(decode, [...new Set([...namedTopics(decode), ...topics])])) {
+    const seen = tableFile(one.plan);
+    if (seen === null) continue;
+    const path = optionOf(decode, one);
+    const about = { code: "files.schema", file, line: lineOf(path), path: pathText(path) } as const;
+    if (!existsSync(seen)) {
+      const hint = "there is no such file here; `twg stream` needs it where it runs";
+      warnings.push({ ...about, seen: quoted(seen), allowed: "", hint });
+      continue;
+    }
+    try {
+      await columnsOf(decode, sources, one, prefix);
+    } catch (e) {
+      problems.push({ ...about, seen: quoted(seen), allowed: "", hint: asFailure(e).message });
+    }
+  }
+  return { problems: orderProblems(problems), warnings: orderProblems(warnings) };
+}
+
+/** The option that names the table's file: the topic's own, else the section's. */
+function optionOf(decode: DecodeSection, { topic, part, plan }: Payloads): ConfigPath {
+  const key = plan.readerSchema === null ? "schema_file" : "reader_schema";
+  const within = part === "key" ? ["key"] : [];
+  const i = (decode.topic ?? []).findIndex((t) => t.name === topic);
+  const own = i < 0 ? undefined : part === "key" ? decode.topic![i]!.key : decode.topic![i];
+  return own?.[key] === undefined ? ["decode", ...within, key] : ["decode", "topic", i, ...within, key];
 }
 
 /** The file that says what columns there are. */

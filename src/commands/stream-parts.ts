@@ -142,7 +142,11 @@ export function buildStream(
     lanes,
     prepare: async () => {
       if (config.decode !== null)
-        await checkSchemaFiles(config.decode as DecodeSection, config.sink.metadata_prefix);
+        await checkSchemaFiles(
+          config.decode as DecodeSection,
+          config.source.topics ?? [],
+          config.sink.metadata_prefix,
+        );
       await sink.prepare();
       for (const b of beside) await preparedOrLater(b);
     },

@@ -115,7 +115,7 @@ test("a schema: given, else beside the file, else of the folder", async () => {
   );
   expect(types(await room.plan([path], { schema: given }))).toBe("key int32!");
   expect(await refusal(room.plan([path], { schema: `${given}.nix` }))).toStartWith(
-    "files.schema: cannot be read: ",
+    "files.schema: a schema file cannot be used: there is no such file",
   );
 });
 
@@ -238,4 +238,19 @@ test("a file that two inputs name is read once, in the place of the first", asyn
   const nowhere = { objects: () => Promise.reject(new Error("no bucket is named here")) };
   const files = await locate([b, `${room.path}/twice/*.csv`, a], scratch, nowhere);
   expect(files.map((f) => f.path)).toEqual([b, a]);
+});
+
+test("a data contract says the columns: of the object that is called as the first file, or of its only one", async () => {
+  const object = (name: string) =>
+    `  - { name: ${name}, properties: [{ name: id, logicalType: integer, required: true }, { name: ${name}_at, logicalType: date }] }\n`;
+  const head = "apiVersion: v3.1.0\nkind: DataContract\nschema:\n";
+  const two = room.put("two.odcs.yaml", `${head}${object("orders")}${object("clicks")}`);
+  const csv = room.put("contract/clicks.csv.gz", Bun.gzipSync(Buffer.from("id,clicks_at\n1,2026-01-01\n")));
+  expect(types(await room.plan([csv], { schema: two }))).toBe("id int64!, clicks_at date");
+  const json = room.put("contract/part-1.ndjson", '{"id":1}\n');
+  expect(await refusal(room.plan([json], { schema: two }))).toEndWith(
+    'none of its objects (orders, clicks) is called "part-1", the first file\'s name',
+  );
+  const one = room.put("one.odcs.yaml", `${head}${object("orders")}`);
+  expect(types(await room.plan([json], { schema: one }))).toBe("id int64!, orders_at date");
 });

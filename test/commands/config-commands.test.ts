@@ -46,6 +46,36 @@ describe("validate", () => {
     expect([json.ok, json.warnings.length, json.problems]).toEqual([true, 3, []]);
   });
 
+  test("schema files are looked at: what is wrong in one is a problem at its option, a missing one a warning", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "twg-validate-"));
+    const bad = join(folder, "bad.odcs.yaml");
+    writeFileSync(
+      bad,
+      "kind: DataContract\napiVersion: v3.1.0\nschema:\n  - name: o\n    properties:\n      - { name: a }\n",
+    );
+    const decode = (more: string) =>
+      fileWith(
+        `${ORDERS}role = "primary_raw"\n[decode]\nformat = "json"\non_error = "fail"\nschema_file = ${JSON.stringify(join(folder, "none.json"))}\n${more}` +
+          `[[sink]]\nname = "rows"\ntype = "parquet"\nreceives = "decoded"\npath = "${folder}/rows"\n`,
+      );
+    const missing = await config(["validate", "-c", decode("")]);
+    expect([missing.code, missing.err]).toEqual([0, expect.stringContaining("there is no such file here")]);
+    const path = decode(`key = { format = "json", schema_file = ${JSON.stringify(bad)} }\n`);
+    const { code, out } = await config(["validate", "-c", path, "--json"]);
+    const { problems, warnings } = JSON.parse(out);
+    expect([code, warnings.length, problems.length]).toEqual([2, 1, 1]);
+    expect(problems[0]).toMatchObject({
+      code: "files.schema",
+      file: path,
+      path: "decode.key.schema_file",
+      allowed: "",
+    });
+    expect(problems[0].line).toBeGreaterThan(10);
+    expect(problems[0].hint).toContain(
+      "schema[0].properties[0].logicalType, line 6: neither logicalType nor",
+    );
+  });
+
   test("every problem is a line with file and line on stderr, exit 2", async () => {
     const path = fileWith(BROKEN);
     const { code, out, err } = await config(["validate", "-c", path]);

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { decodeText, explainDecode } from "../../src/commands/explain-decode.ts";
 import { decodeSpec } from "../../src/core/config/decode-options.ts";
+import golden from "../golden/arrow.json";
 
 const folder = mkdtempSync(join(tmpdir(), "twg-explain-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -170,4 +171,67 @@ test("what cannot be used is said", async () => {
   expect(decodeText([notes[2]!], false)).toBe(
     "\nTable of orders: json without a schema, columns learned from its records\n  columns come with the records, and stay\n",
   );
+});
+
+const CONTRACT = file(
+  "shop.odcs.yaml",
+  `apiVersion: v3.1.0
+kind: DataContract
+id: shop
+version: "2.0"
+schema:
+  - name: orders
+    properties:
+      - { name: id, logicalType: integer, required: true, unique: true }
+      - { name: at, logicalType: timestamp }
+      - name: lines
+        logicalType: array
+        items: { logicalType: object, properties: [{ name: sku, logicalType: string }] }
+  - name: clicks
+    properties:
+      - { name: url, logicalType: string }
+`,
+);
+
+test("a data contract: the object of the topic's name, or the one that is named, for JSON and XML", async () => {
+  const section = { format: "json", schema_file: CONTRACT };
+  const [orders, clicks, other] = await explain(section, ["orders", "clicks", "views"]);
+  expect(orders!.schema).toBe(
+    `json by ${CONTRACT}: object orders of the data contract shop 2.0; 1 of its rules about values are not applied`,
+  );
+  expect(orders!.columns).toEqual([
+    { column: "id", type: "int64", nullable: false, from: "id" },
+    { column: "at", type: "timestamptz", nullable: true, from: "at" },
+    { column: "lines", type: "list<struct>", nullable: true, from: "lines" },
+    { column: "lines[].sku", type: "string", nullable: true, from: "lines[].sku" },
+  ]);
+  expect(clicks!.columns!.map((c) => c.column)).toEqual(["url"]);
+  expect([other!.columns, other!.note]).toEqual([null, expect.stringContaining('called "views", the topic')]);
+  const [named] = await explain({ ...section, message: "clicks" }, ["views"]);
+  expect(named!.columns!.map((c) => c.column)).toEqual(["url"]);
+  const [xml] = await explain({ format: "xml", schema_file: CONTRACT });
+  expect(xml!.columns).toEqual(orders!.columns);
+});
+
+test("an Arrow schema, as bytes and as JSON; where neither fits is said", async () => {
+  const arrow = join(folder, "s.arrow");
+  writeFileSync(arrow, Uint8Array.fromBase64(golden.file));
+  const [bytes] = await explain({ format: "json", schema_file: arrow });
+  expect(bytes).toMatchObject({
+    schema: `json by ${arrow}: an Arrow schema`,
+    columns: [
+      { column: "id", type: "int64" },
+      { column: "name", type: "string" },
+    ],
+  });
+  const json = file(
+    "s.json",
+    '{"schema":{"fields":[{"name":"a","nullable":false,"type":{"name":"bool"},"children":[]}]}}',
+  );
+  const [fields] = await explain({ format: "json", schema_file: json });
+  expect(fields!.columns).toEqual([{ column: "a", type: "boolean", nullable: false, from: "a" }]);
+  const [avro] = await explain({ format: "avro", schema_file: arrow });
+  expect(avro!.note).toContain("no avro is written by an Arrow schema");
+  const [named] = await explain({ format: "json", schema_file: json, message: "orders" });
+  expect(named!.note).toContain('`message` names "orders", an object of a data contract');
 });

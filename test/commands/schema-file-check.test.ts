@@ -20,9 +20,9 @@ function file(name: string, text: string): string {
   return path;
 }
 
-const told = async (section: object): Promise<string> => {
+const told = async (section: object, topics: readonly string[] = []): Promise<string> => {
   try {
-    await checkSchemaFiles(decodeSpec.parse(section), "_twg_");
+    await checkSchemaFiles(decodeSpec.parse(section), topics, "_twg_");
     return "";
   } catch (e) {
     const f = asFailure(e);
@@ -66,6 +66,17 @@ test("the file of the keys is looked at, too", async () => {
   expect(await keyed({ format: "avro", schema_file: file("k.avsc", '"long"') })).toBe("");
   expect(await keyed({ format: "avro", schema_file: file("bad.avsc", '"lang"') })).toContain(
     "no avro key can be read by this schema: decode.schema",
+  );
+});
+
+test("a contract of several objects is looked at for the topics that are read", async () => {
+  const object = (name: string) =>
+    `  - { name: ${name}, properties: [{ name: id, logicalType: integer }] }\n`;
+  const contract = `apiVersion: v3.1.0\nkind: DataContract\nschema:\n${object("orders")}${object("clicks")}`;
+  const section = { format: "json", schema_file: file("two.odcs.yaml", contract) };
+  expect(await told(section, ["orders", "clicks"])).toBe("");
+  expect(await told(section, ["orders", "views"])).toContain(
+    'the contract cannot be used: schema, line 4: none of its objects (orders, clicks) is called "views"',
   );
 });
 

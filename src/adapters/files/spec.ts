@@ -72,7 +72,7 @@ export const filesSourceSpec = z.strictObject({
     .min(1)
     .optional()
     .describe(
-      "File with the schema as JSON: { columns: [{ name, type, nullable?, source? }] }. `twg batch --print-schema` writes one.",
+      "File with the schema as JSON: { columns: [{ name, type, nullable?, source? }] }; `twg batch --print-schema` writes one. Or a data contract (ODCS), an Arrow schema, or an Avro schema (.avsc).",
     )
     .meta({
       examples: ["orders.schema.json"],

@@ -8,6 +8,7 @@
  * Files are read when they are asked for: whoever decodes keeps what it made of them.
  */
 import { dirname } from "node:path";
+import type { WantedObject } from "../../core/contract/odcs.ts";
 import { Failure } from "../../core/failure/failure.ts";
 import type {
   RegistryFormat,
@@ -17,9 +18,20 @@ import type {
   SchemaResolver,
   SchemaText,
 } from "../../core/schema/resolver.ts";
+import { schemaDocument } from "../../core/types/schema-file.ts";
 import { isObject, type JsonObject } from "./answers.ts";
 import { whole } from "./schema-answer.ts";
-import { EXTENSIONS, formatOf, importsOf, inside, readText, unusable } from "./schema-files.ts";
+import {
+  EXTENSIONS,
+  formatOf,
+  importsOf,
+  inside,
+  readBytes,
+  readText,
+  textOf as textOfBytes,
+  unusable,
+} from "./schema-files.ts";
+import { tableOfFile } from "./table-file.ts";
 
 const INDEX = "index.json";
 const MAX_ENTRIES = 10_000;
@@ -34,10 +46,20 @@ interface Entry {
   readonly references: readonly { readonly name: string; readonly file: string }[];
 }
 
-/** Of the file given in the configuration. */
-export async function schemaOfFile(path: string, format: SchemaFormat): Promise<SchemaText> {
-  const text = await readText(path);
-  if (text === null) throw unusable(path, "there is no such file");
+/** Of the file given in the configuration. `wanted`: which object, where it is a data contract. */
+export async function schemaOfFile(
+  path: string,
+  format: SchemaFormat,
+  wanted: WantedObject = { name: null, topic: "" },
+): Promise<SchemaText> {
+  const bytes = await readBytes(path);
+  if (bytes === null) throw unusable(path, "there is no such file");
+  const table = await tableOfFile(path, bytes, wanted);
+  if (table !== null) {
+    const text = schemaDocument({ fields: table.fields });
+    return { format, text, references: [], id: path, subject: null, version: null, table };
+  }
+  const text = textOfBytes(bytes, path);
   const references = format === "protobuf" ? await importsOf(text, dirname(path)) : [];
   return { format, text, references, id: path, subject: null, version: null };
 }

@@ -2,6 +2,7 @@
 import { open } from "node:fs/promises";
 import { isAbsolute, join, normalize, relative, sep } from "node:path";
 import { Failure } from "../../core/failure/failure.ts";
+import { isArrowIpc } from "../../core/formats/arrow/ipc-schema.ts";
 import type { RegistryFormat, SchemaReference } from "../../core/schema/resolver.ts";
 
 export const EXTENSIONS: Readonly<Record<RegistryFormat, readonly string[]>> = {
@@ -21,14 +22,32 @@ export function formatOf(name: string): RegistryFormat | null {
 
 /** Null where there is none. Throws registry.folder for what cannot be read or is no text of the size of a schema. */
 export async function readText(path: string): Promise<string | null> {
+  const bytes = await readBytes(path);
+  return bytes === null ? null : textOf(bytes, path);
+}
+
+export function textOf(bytes: Uint8Array, path: string): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw unusable(path, "it is no UTF-8");
+  }
+}
+
+/** The same as bytes; of an Arrow file the first of them, where its schema is. */
+export async function readBytes(path: string): Promise<Uint8Array | null> {
   try {
     const file = await open(path);
     try {
       const info = await file.stat();
       if (!info.isFile()) throw unusable(path, "it is no regular file");
-      if (info.size > MAX_FILE_BYTES)
+      const bytes = new Uint8Array(Math.min(info.size, MAX_FILE_BYTES));
+      let held = 0;
+      for (let n = -1; n !== 0 && held < bytes.length; held += n)
+        n = (await file.read(bytes, held, bytes.length - held)).bytesRead;
+      if (info.size > MAX_FILE_BYTES && !isArrowIpc(bytes))
         throw unusable(path, `it has ${info.size} bytes, at most ${MAX_FILE_BYTES} are read`);
-      return new TextDecoder("utf-8", { fatal: true }).decode(await file.readFile());
+      return bytes.subarray(0, held);
     } finally {
       await file.close();
     }
@@ -36,7 +55,6 @@ export async function readText(path: string): Promise<string | null> {
     if (e instanceof Failure) throw e;
     const code = e instanceof Error && "code" in e ? String(e.code) : "";
     if (code === "ENOENT" || code === "ENOTDIR") return null;
-    if (e instanceof TypeError) throw unusable(path, "it is no UTF-8");
     throw unusable(path, code === "EACCES" ? "we may not read it" : code || String(e));
   }
 }

@@ -31,7 +31,7 @@ export class SchemaSources {
    */
   async table(topic: string, part: "key" | "value"): Promise<SchemaText | null> {
     const plan = this.#plan(topic, part);
-    if (plan.readerSchema !== null) return await this.#file(plan.readerSchema, plan);
+    if (plan.readerSchema !== null) return await this.#file(plan.readerSchema, plan, topic);
     return await this.#own(topic, part, plan);
   }
 
@@ -43,8 +43,8 @@ export class SchemaSources {
     const plan = this.#plan(topic, part);
     const schema = await this.#written(ref, topic, part, plan);
     if (schema === null || plan.readerSchema === null) return schema;
-    const { text, references } = await this.#file(plan.readerSchema, plan);
-    return { ...schema, reader: { text, references } };
+    const { text, references, table } = await this.#file(plan.readerSchema, plan, topic);
+    return { ...schema, reader: { text, references, ...(table === undefined ? {} : { table }) } };
   }
 
   async #written(
@@ -64,7 +64,11 @@ export class SchemaSources {
 
   async #own(topic: string, part: "key" | "value", plan: PayloadPlan): Promise<SchemaText | null> {
     if (plan.format === "text") return TEXT;
-    if (plan.schemaFile !== null) return await this.#file(plan.schemaFile, plan);
+    if (plan.schemaFile !== null) {
+      const schema = await this.#file(plan.schemaFile, plan, topic);
+      refuseMismatch(schema, plan);
+      return schema;
+    }
     if (this.#resolver === null) return null;
     return await this.#resolver.latest(subjectOfPlan(this.#decode.subject_strategy, plan, topic, part));
   }
@@ -81,9 +85,9 @@ export class SchemaSources {
   }
 
   /** Read once: a table's schema does not change while the process runs. */
-  async #file(path: string, { format }: PayloadPlan): Promise<SchemaText> {
-    const key = `${format} ${path}`;
-    const reading = this.#files.get(key) ?? schemaOfFile(path, format);
+  async #file(path: string, { format, message }: PayloadPlan, topic: string): Promise<SchemaText> {
+    const key = JSON.stringify([format, path, message, topic]);
+    const reading = this.#files.get(key) ?? schemaOfFile(path, format, { name: message, topic, how: HOW });
     this.#files.set(key, reading);
     try {
       return await reading;
@@ -92,6 +96,24 @@ export class SchemaSources {
       throw e;
     }
   }
+}
+
+const HOW = ", the topic: say by `message` which one is meant";
+
+/** Throws files.schema where a file is of another kind than its place, or than what else is said of it. */
+function refuseMismatch({ table, id }: SchemaText, { format, message }: PayloadPlan): void {
+  const textual = format === "json" || format === "xml";
+  if (table?.kind !== "contract" && textual && message !== null)
+    throw new Failure(
+      "files.schema",
+      `\`message\` names ${JSON.stringify(message)}, an object of a data contract, and the file is none`,
+      { at: id },
+    );
+  if (table !== undefined && !textual)
+    throw new Failure("files.schema", `no ${format} is written by ${table.origin}`, {
+      at: id,
+      hint: `Payloads of ${format} can be resolved to it: \`reader_schema\``,
+    });
 }
 
 const TEXT: SchemaText = {

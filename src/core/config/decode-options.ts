@@ -31,7 +31,7 @@ const payloadShape = {
       why: "Without it: none, the whole value is the payload. With a registry or a folder it must be said.",
     }),
   schema_file: file(
-    "File with the schema of payloads that name none. With a framing and neither a registry nor a folder it is the schema of all of them, whatever they name.",
+    "File with the schema of payloads that name none; of JSON and XML also a data contract (ODCS) or an Arrow schema. With a framing and neither a registry nor a folder it is the schema of all of them, whatever they name.",
     "/etc/twg/order.avsc",
   ),
   reader_schema: file(
@@ -47,14 +47,16 @@ const payloadShape = {
     .meta({ examples: ["orders-value"], instead: true }),
   message: z
     .string()
-    .regex(/^\.?[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$/)
+    .regex(/^\.?[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z_][A-Za-z0-9_-]*)*$/)
     .max(1024)
     .optional()
-    .describe("Full name of the message (Protobuf) or record (Avro). The strategies of records need it, too.")
+    .describe(
+      "Full name of the message (Protobuf) or record (Avro). The strategies of records need it, too. Where the schema file is a data contract: which of its objects.",
+    )
     .meta({
       allowed: "a name such as acme.orders.Order",
       examples: ["acme.orders.Order"],
-      why: "Without it: what the envelope says, else the first message of the file.",
+      why: "Without it: what the envelope says, else the first message of the file; the contract's object of the topic's name, or its only one.",
     }),
 };
 
@@ -324,7 +326,7 @@ function payloadConflicts(decode: DecodeSection, at: (string | number)[], plan: 
       allowed: "`schema_file`, `registry` or `schema_dir`",
       code: "config.missing",
     });
-  if (plan.format === "json" && plan.message !== null && written("message"))
+  if (plan.format === "json" && plan.schemaFile === null && plan.message !== null && written("message"))
     found.push(conflict([...at, "message"], "JSON has no messages", "to leave it out"));
   if (decode.subject_strategy !== "topic" && decode.registry !== undefined && needsName(plan))
     found.push(
@@ -368,9 +370,7 @@ function xmlConflicts(
     found.push(
       conflict([...at, "framing"], "no registry has schemas of XML that envelopes could name", '"none"'),
     );
-  for (const key of ["message", "subject"] as const)
-    if (written(key))
-      found.push(conflict([...at, key], "XML has neither messages nor subjects", "to leave it out"));
+  if (written("subject")) found.push(conflict([...at, "subject"], "XML has no subjects", "to leave it out"));
   return found;
 }
 

@@ -1,5 +1,7 @@
 /** Where schemas come from: a registry, a folder, the configuration. Sources of schemas are adapters; codecs see texts. */
 
+import type { TableField } from "../types/table-schema.ts";
+
 /** Of XML no registry knows. */
 export type RegistryFormat = "avro" | "protobuf" | "json";
 /** text: UTF-8 of no schema. */
@@ -18,6 +20,15 @@ export interface SchemaReference {
   readonly references: readonly SchemaReference[];
 }
 
+/** Columns that a file says in words of its own, whatever the format of the payloads. */
+export interface SchemaTable {
+  /** A contract may have several objects, each a table. */
+  readonly kind: "contract" | "arrow";
+  readonly fields: readonly TableField[];
+  /** What the file is, for people. */
+  readonly origin: string;
+}
+
 export interface SchemaText {
   readonly format: SchemaFormat;
   readonly text: string;
@@ -27,7 +38,9 @@ export interface SchemaText {
   readonly subject: string | null;
   readonly version: number | null;
   /** Avro: the schema that payloads are resolved to, where the configuration has one. */
-  readonly reader?: Pick<SchemaText, "text" | "references">;
+  readonly reader?: Pick<SchemaText, "text" | "references" | "table">;
+  /** Of a data contract or an Arrow schema: what it says; the text is that of a table's schema then. */
+  readonly table?: SchemaTable;
   /** Learned from records: open to fields that come later, or not. */
   readonly inferred?: "open" | "closed";
 }

@@ -95,14 +95,14 @@ export function jsonRecords(
 }
 
 /**
- * Of a JSON Schema, or of a table's schema as `twg batch --print-schema` writes it (`columns`). Throws a DecodeError:
+ * Of a JSON Schema, of what knows its columns itself (`table`), or of a table's schema as `twg batch --print-schema` writes it (`columns`). Throws a DecodeError:
  * decode.schema, or decode.reserved for a column under the reserved prefix.
  */
 export function compileJson(
-  writer: Pick<SchemaText, "text" | "references">,
+  writer: Pick<SchemaText, "text" | "references" | "table">,
   options: JsonOptions,
 ): TextRecords {
-  const fields = tableDocument(writer.text)?.fields ?? fieldsOfJsonSchema(writer);
+  const fields = writer.table?.fields ?? tableDocument(writer.text)?.fields ?? fieldsOfJsonSchema(writer);
   refuseReserved(fields, options.reserved);
   return jsonRecords(fields, options);
 }

@@ -51,10 +51,10 @@ export class XmlRecords implements RecordDecoder {
  * DecodeError: decode.schema, or decode.reserved for a column under the reserved prefix.
  */
 export function compileXml(
-  { text }: Pick<SchemaText, "text">,
+  { text, table }: Pick<SchemaText, "text" | "table">,
   options: Omit<XmlOptions, "prefixes">,
 ): XmlRecords {
-  const document = tableDocument(text);
+  const document = table === undefined ? tableDocument(text) : { ...table, namespaces: new Map() };
   if (document === null)
     throw new DecodeError(
       "decode.schema",
