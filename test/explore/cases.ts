@@ -1,0 +1,72 @@
+/** The small worlds that are walked whole. */
+import type { Case } from "./world.ts";
+
+const A = "kafka/c/t/0/0";
+const B = "kafka/c/t/0/1";
+const span = (stream: string, from: number, next: number) => ({
+  stream,
+  from: BigInt(from),
+  next: BigInt(next),
+});
+
+/** Three batches, the middle one of both streams: it has two files, and may be torn. */
+const THREE = [[span(A, 0, 1)], [span(A, 1, 2), span(B, 0, 1)], [span(B, 1, 2)]];
+const TWO = [[span(A, 0, 1)], [span(A, 1, 2)]];
+const BOTH = [A, B];
+
+export const CASES: readonly Case[] = [
+  {
+    name: "crash_alone",
+    ...{ batches: THREE, sinks: 1, crashes: 1, life: "known" },
+    owners: [{ streams: BOTH, groupEpoch: null }],
+  },
+  {
+    name: "sinks_alone",
+    ...{ batches: TWO, sinks: 2, crashes: 1, life: "known" },
+    owners: [{ streams: [A], groupEpoch: null }],
+  },
+  {
+    name: "crash",
+    ...{ batches: THREE, sinks: 1, crashes: 2, life: "known" },
+    owners: [
+      { streams: BOTH, groupEpoch: null },
+      { streams: BOTH, groupEpoch: null },
+    ],
+  },
+  {
+    name: "taken_for_dead",
+    ...{ batches: TWO, sinks: 1, crashes: 1, life: "unknown" },
+    owners: [
+      { streams: [A], groupEpoch: null },
+      { streams: [A], groupEpoch: null },
+    ],
+  },
+  {
+    name: "rebalance",
+    ...{ batches: THREE, sinks: 1, crashes: 1, life: "known" },
+    owners: [
+      { streams: BOTH, groupEpoch: 1 },
+      { streams: BOTH, groupEpoch: 2 },
+    ],
+  },
+  {
+    name: "one_moves",
+    ...{ batches: THREE, sinks: 1, crashes: 1, life: "known" },
+    owners: [
+      { streams: BOTH, groupEpoch: 1 },
+      { streams: [B], groupEpoch: 2 },
+    ],
+  },
+  {
+    name: "two_sinks",
+    ...{ batches: TWO, sinks: 2, crashes: 1, life: "known" },
+    owners: [
+      { streams: [A], groupEpoch: 1 },
+      { streams: [A], groupEpoch: 2 },
+    ],
+  },
+];
+
+export function caseNamed(name: string): Case | null {
+  return CASES.find((c) => c.name === name) ?? null;
+}
