@@ -1,6 +1,7 @@
 /** What a lane's thread is told at its start; plain data, since it crosses a thread. */
 import type { KafkaWriterOptions } from "../adapters/kafka/sink/writer.ts";
 import type { ParquetWriterOptions } from "../adapters/parquet/writer.ts";
+import type { TableGrowth } from "../adapters/postgres/table/grow.ts";
 import type { PostgresTableOptions } from "../adapters/postgres/table-writer.ts";
 import type { PostgresWriterOptions } from "../adapters/postgres/writer.ts";
 import type { DecodeSection } from "../core/config/decode-options.ts";
@@ -87,8 +88,10 @@ export interface LaneBranch {
   readonly holdBytes: number;
   readonly receives: "raw" | "decoded" | "rejected";
   readonly metadata: "none" | "locator" | "all";
-  /** A table that is missing is made, and grows. */
+  /** A table that is missing is made. */
   readonly create: boolean;
+  /** How a server's table grows; null: it does not. */
+  readonly growth: TableGrowth | null;
   readonly sink: LaneSink;
 }
 

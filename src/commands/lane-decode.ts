@@ -21,6 +21,9 @@ import { TableBranchWriter } from "../core/pipeline/table-branch.ts";
 import type { BranchWriter } from "../core/ports/branch-parts.ts";
 import type { FromLane } from "../core/ports/lane.ts";
 import type { RefusedCell, TableSink } from "../core/ports/table-sink.ts";
+import type { TargetAbilities } from "../core/schema/evolution.ts";
+import { FOLDER_TABLE } from "../core/schema/folder-table.ts";
+import { SERVER_TABLE } from "../core/schema/server-table.ts";
 import { sameType } from "../core/types/cast-column.ts";
 import type { ColumnField, TableBatch } from "../core/types/table-batch.ts";
 import { cellValue } from "../core/types/value-cells.ts";
@@ -81,6 +84,7 @@ export function decodeLane(
       prefix: decode.prefix,
       metadata,
       holdBytes: Math.max(...configured.map((b) => b.holdBytes)),
+      can: abilitiesOf(configured),
     },
     {
       clock: systemClock,
@@ -120,6 +124,12 @@ export function decodeLane(
 
 function planOf({ options }: LaneDecode, topic: string, part: Part): PayloadPlan | null {
   return payloadPlan(options as DecodeSection, topic, part);
+}
+
+/** What all tables of decoded rows can become: only a server's own can have its rows written anew. */
+function abilitiesOf(configured: readonly LaneBranch[]): TargetAbilities {
+  const decoded = configured.filter((b) => b.receives === "decoded");
+  return decoded.every((b) => b.sink.kind === "postgres") ? SERVER_TABLE : FOLDER_TABLE;
 }
 
 /** Which metadata are columns of the sink; records of topics have headers for them. */
@@ -246,12 +256,21 @@ class DerivedSink implements FittedSink {
     }
   }
 
+  /** Sets to come are for the table as it is now; those that hold rows find their own way, and so do all while it is not known. */
+  async #widened(): Promise<void> {
+    const attempt = this.#attempt;
+    const targets = await this.#prepared(this.#fields).catch(() => null);
+    if (targets === null || attempt !== this.#attempt) return;
+    this.#targets = targets;
+    this.branch.reshape();
+  }
+
   async #prepared(fields: readonly ColumnField[]): Promise<readonly TargetColumn[]> {
     if (this.#lane.kind !== "postgres") throw new Failure("internal.bug", "no table to prepare");
     const { settings, table, rejects, stateSchema, pipeline, sink } = this.#lane.writer;
-    const { create } = this.#o;
+    const { create, growth } = this.#o;
     const key = { pipeline, sink };
-    const prepared = { settings, table, rejects, stateSchema, key, create, grows: create, unique: [] };
+    const prepared = { settings, table, rejects, stateSchema, key, create, growth, unique: [] };
     return await prepareFields(prepared, fields, this.#client());
   }
 
@@ -286,7 +305,12 @@ class DerivedSink implements FittedSink {
       const hook = crashHook(lane.crashAt);
       return new PostgresTableWriter(
         { ...lane.writer, fields: this.#fields, targets: this.#targets, upsert: null },
-        { ...this.#client(), writer: instance, ...(hook === null ? {} : { hook }) },
+        {
+          ...this.#client(),
+          writer: instance,
+          widened: () => void this.#widened(),
+          ...(hook === null ? {} : { hook }),
+        },
       );
     }
     if (lane.kind !== "parquet") throw new Failure("internal.bug", "no sink of rows");

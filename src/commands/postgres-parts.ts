@@ -6,6 +6,7 @@ import type { CopySetOptions } from "../adapters/postgres/copy-set.ts";
 import { PostgresCoverage } from "../adapters/postgres/coverage.ts";
 import { type Prepared, prepareFields, prepareSink } from "../adapters/postgres/prepare.ts";
 import { type PostgresSettings, postgresSettings } from "../adapters/postgres/settings.ts";
+import type { TableGrowth } from "../adapters/postgres/table/grow.ts";
 import { parseTableName, type TableName } from "../adapters/postgres/table/names.ts";
 import { systemChance } from "../adapters/system/chance.ts";
 import { systemClock } from "../adapters/system/clock.ts";
@@ -156,6 +157,15 @@ function copySetOptions(
   const { settings, table, rejects } = preparedOf(config, sink);
   const { max_rejects: maxRejects } = sink;
   return { ...placeOf(config, sink), settings, table, rejects, intervalMs, maxRejects, leavesHoles };
+}
+
+/** How the table of decoded rows may change. */
+export function growthOf({
+  lock_timeout_ms: lockTimeoutMs,
+  rewrite_max_bytes: rewriteMaxBytes,
+  date_to_timestamp: dateToTimestamp,
+}: SinkOf<"postgres">): TableGrowth {
+  return { lockTimeoutMs, rewriteMaxBytes, dateToTimestamp };
 }
 
 function placeOf(config: Configured, sink: SinkOf<"postgres">) {

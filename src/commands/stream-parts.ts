@@ -26,7 +26,7 @@ import type { LaneConfig, LaneDecode, LaneSink, RenewSink } from "./lane-config.
 import { type AnswerSchema, type AskSchema, answerSchema, type SchemaService } from "./lane-schemas.ts";
 import { type AnswerTable, type AskTable, KeptTables } from "./lane-tables.ts";
 import { parquetParts } from "./parquet-parts.ts";
-import { postgresParts } from "./postgres-parts.ts";
+import { growthOf, postgresParts } from "./postgres-parts.ts";
 import { checkSchemaFiles } from "./schema-file-check.ts";
 import { schemaService } from "./schema-service.ts";
 import { HEARTBEAT_MS, isShared, type PointHook, type SinkContext, type SinkParts } from "./sink-parts.ts";
@@ -289,6 +289,7 @@ export function laneConfig(
       receives: of.receives,
       metadata: of.metadata,
       create: of.type === "postgres" && of.create,
+      growth: of.type === "postgres" && of.create ? growthOf(of) : null,
       name: spec.name,
       after: spec.after.filter((n) => n !== PRIMARY),
       eager: beside.some((b) => b.spec.after.includes(i)),

@@ -12,6 +12,7 @@ import { decodeSpec } from "../../src/core/config/decode-options.ts";
 import { Failure } from "../../src/core/failure/failure.ts";
 import { DecodeStage } from "../../src/core/pipeline/decode-stage.ts";
 import { PinnedSchemas } from "../../src/core/pipeline/pinned-schemas.ts";
+import { FOLDER_TABLE } from "../../src/core/schema/folder-table.ts";
 import { parseSchemaDocument } from "../../src/core/types/schema-file.ts";
 import type { TableBatch } from "../../src/core/types/table-batch.ts";
 import { cellValue } from "../../src/core/types/value-cells.ts";
@@ -73,7 +74,7 @@ function lane(o = options({ max_records: 3 }), pinned = control(o), holdBytes = 
     return await pinned.learn(topic, parseSchemaDocument(inferred, topic).fields);
   });
   return new DecodeStage(
-    { pipeline: "p", prefix: "_twg_", metadata: "none", holdBytes },
+    { pipeline: "p", prefix: "_twg_", metadata: "none", holdBytes, can: FOLDER_TABLE },
     {
       clock: time.clock(null),
       framing: (_, part) =>

@@ -1,6 +1,6 @@
 /**
- * Goal: PostgreSQL's table judges itself: columns are added, and a schema that it cannot take costs its own records, in every
- * lane, also where that schema is the first after a restart. Method: twg as a process, the test broker, a real server.
+ * Goal: PostgreSQL's table judges itself: columns are added and become wider, and a schema that it cannot take costs its own records,
+ * in every lane, also where that schema is the first after a restart; lanes that had rows for the narrower type lose none. Method: twg as a process, the test broker, a real server.
  */
 import { expect, test } from "bun:test";
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
@@ -17,7 +17,7 @@ import { catchUp, SECRETS, workFolder } from "./twg.ts";
 demandPostgres("tables of PostgreSQL that grow");
 
 test.skipIf(POSTGRES === null)(
-  "a table of PostgreSQL grows by columns, and refuses what it cannot take",
+  "a table of PostgreSQL grows by columns and wider types, and refuses what it cannot take",
   async () => {
     const cluster = new FakeCluster({ clock: systemClock });
     cluster.createTopic("t", { partitions: 2 });
@@ -84,6 +84,8 @@ listen = "off"
     await catchUp(p);
     expect((await psql(database, "select id, q from o order by id")).split("\n")).toEqual([
       "1|",
+      "2|",
+      "2|",
       "3|",
       "3|",
       "4|a",
@@ -98,9 +100,11 @@ listen = "off"
       for (const r of await parquetReadObjects({ file, compressors }))
         told.push(`${r["code"]} ${r["message"]}`);
     }
-    const why = (type: string) =>
-      `decode.incompatible the schema does not fit the table: public.o does not fit: column id is integer, wanted is ${type}`;
-    expect(told.sort()).toEqual([why("bigint"), why("bigint"), why("text"), why("text")]);
+    expect(await psql(database, "select distinct pg_typeof(id) from o")).toBe("bigint");
+    // The other lane may have made it wider by then.
+    const why =
+      /^decode.incompatible the schema does not fit the table: public.o does not fit: column id is (integer|bigint), wanted is text$/;
+    expect(told.map((t) => why.test(t) || t)).toEqual([true, true]);
     listening.close();
   },
   90_000,

@@ -18,6 +18,7 @@ import { SetOrigins } from "./copy/set-origins.ts";
 import { SetRejects } from "./copy/set-rejects.ts";
 import type { PostgresSettings } from "./settings.ts";
 import { type RefusedBy, refusedCode, siftRows } from "./sift.ts";
+import { mayBeStale, onlyWidened, staleStaging, type TypedColumn } from "./stale-types.ts";
 import { beginStatements, commitSet, type SetToCommit, settleCommit, UnknownCommit } from "./state/commit.ts";
 import { rejectsKept } from "./state/rejects.ts";
 import { type SinkKey, stateNames } from "./state/tables.ts";
@@ -55,6 +56,8 @@ export interface CopySetParts extends ClientParts {
   /** Line of a row that the server refused; absent: no row is left out. */
   readonly refusedLine?: (row: RefusedBy) => string;
   readonly hook?: (point: TransactionPoint) => void;
+  /** Columns became wider since rows are encoded for them: new ones should be for what they are now. */
+  readonly widened?: () => void;
 }
 
 export class CopySet {
@@ -78,6 +81,9 @@ export class CopySet {
   #copy: CopyIn | null = null;
   /** Blocks that the open COPY has. */
   #sent = 0;
+  /** Rows are for types that columns of the table had before. */
+  #stale = false;
+  readonly #types: readonly TypedColumn[] | null;
   /** The open set may have been committed already, and comes to this if it was. */
   #unknown: { readonly set: SetToCommit; readonly files: SetFiles } | null = null;
 
@@ -86,6 +92,7 @@ export class CopySet {
     parts: CopySetParts,
     columns: readonly string[],
     upsert: Upsert | null,
+    types: readonly TypedColumn[] | null = null,
   ) {
     this.#o = options;
     this.#settings = options.settings;
@@ -93,6 +100,7 @@ export class CopySet {
     this.#key = { pipeline: options.pipeline, sink: options.sink };
     this.#columns = columns.map(quoted).join(", ");
     this.#upsert = upsert;
+    this.#types = types;
   }
 
   /** Connections that are opened from now on use these. */
@@ -141,6 +149,7 @@ export class CopySet {
     try {
       await this.#orStartAnew(() => this.#send(this.blocks.full));
     } catch (e) {
+      if (await this.#orStartAnew(() => this.#isStale(e))) return;
       if (!this.#isOfRow(e)) throw e;
       this.#sifting = true;
     }
@@ -218,12 +227,22 @@ export class CopySet {
   #statements() {
     const { table } = this.#o;
     const upsert = this.#upsert;
-    const target = upsert === null ? null : intoStaging(table, this.#columns);
+    const stale = this.#stale && this.#types !== null ? staleStaging(table, this.#types) : null;
+    const target = stale ?? (upsert === null ? null : intoStaging(table, this.#columns));
+    const move = upsert === null ? stale?.move : mergeStatement(table, this.#columns, upsert);
     return {
       make: target?.make ?? [],
       copy: `COPY ${target?.name ?? quotedTable(table)} (${this.#columns}) FROM STDIN (FORMAT binary)`,
-      merge: upsert === null ? [] : [mergeStatement(table, this.#columns, upsert), emptyStaging()],
+      merge: move === undefined ? [] : [move, emptyStaging()],
     };
+  }
+
+  /** Columns became wider, and it was not known; from now on it is. */
+  async #isStale(e: unknown): Promise<boolean> {
+    if (this.#stale || this.#types === null || !mayBeStale(e)) return false;
+    this.#stale = await onlyWidened(await this.#connected(), this.#o.table, this.#types);
+    if (this.#stale) this.#p.widened?.();
+    return this.#stale;
   }
 
   /**
@@ -255,6 +274,8 @@ export class CopySet {
       try {
         return await this.#whole(set);
       } catch (e) {
+        this.#disconnect();
+        if (await this.#isStale(e)) return this.#end(set);
         if (!this.#isOfRow(e)) throw e;
         this.#sifting = true;
         this.#disconnect();

@@ -7,10 +7,12 @@ import type { TargetColumn } from "./copy/table-rows.ts";
 import type { PostgresSettings } from "./settings.ts";
 import { REJECT_COLUMNS } from "./state/rejects.ts";
 import { type SinkKey, stateNames } from "./state/tables.ts";
+import type { FoundColumn, WantedColumn } from "./table/column-specs.ts";
 import { columnType, takes } from "./table/column-types.ts";
+import type { TableGrowth } from "./table/grow.ts";
 import { quotedTable, shownTable, type TableName } from "./table/names.ts";
 import { rawColumns, rawKey } from "./table/raw-columns.ts";
-import { checkServer, type FoundColumn, prepareTable, type WantedColumn } from "./table/table.ts";
+import { checkServer, prepareTable } from "./table/table.ts";
 
 const PAUSE_MS = 250;
 
@@ -23,8 +25,8 @@ export interface Prepared {
   /** Where the coverage of the sink lies. */
   readonly stateSchema: string;
   readonly key: SinkKey;
-  /** Columns of decoded rows that are missing are added. */
-  readonly grows?: boolean;
+  /** How a table of decoded rows that is there becomes a larger one; absent: it does not. */
+  readonly growth?: TableGrowth | null;
 }
 
 /** For raw records. */
@@ -73,6 +75,8 @@ async function prepared(
       return await once(o, columns, unique, parts);
     } catch (e) {
       const failure = asFailure(e);
+      // Whoever waits for a lock on the table keeps all others waiting: it is asked for again later.
+      if (failure.code === "postgres.conflict" && (o.growth ?? null) !== null) throw failure;
       if (!failure.retry || parts.clock.monotonic() + PAUSE_MS >= until) throw failure;
       await sleep(parts.clock, PAUSE_MS);
     }
@@ -91,7 +95,7 @@ async function once(
     checkServer(connection);
     await refuseLost(connection, o);
     if (rejects !== null) await prepareTable(connection, rejects, REJECT_COLUMNS, create);
-    return await prepareTable(connection, table, columns, create, unique, o.grows === true);
+    return await prepareTable(connection, table, columns, create, unique, o.growth ?? null);
   } finally {
     connection.close();
   }

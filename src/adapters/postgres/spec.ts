@@ -63,7 +63,9 @@ export const postgresSinkSpec = z.strictObject({
   create: z
     .boolean()
     .default(false)
-    .describe("Create the table where it is missing. One that is there is compared, never changed.")
+    .describe(
+      "Create the table where it is missing. One of raw records that is there is compared, never changed; one of decoded rows grows with its schemas.",
+    )
     .meta({ why: "Who owns the schema says so." }),
   mode: z
     .enum(["append", "upsert"])
@@ -146,9 +148,28 @@ export const postgresSinkSpec = z.strictObject({
       "Longest that the server may take for an answer, or to take rows, before the connection is given up.",
     )
     .meta({ unit: "ms", examples: ["60s"], why: "A checkpoint on slow disks takes tens of seconds." }),
+  rewrite_max_bytes: byteSize({ min: 0, max: 2 ** 50 })
+    .default(256 * MIB)
+    .describe(
+      "With `create` and decoded rows: largest table, with its indexes and partitions, that is written anew so that a column takes a wider type (integer to bigint, real to double precision, more digits behind the point). Nobody reads or writes it meanwhile. 0: none. Changes that write no row (longer text, more digits before the point) are always made.",
+    )
+    .meta({
+      unit: "bytes",
+      examples: ["10GiB"],
+      why: "A few seconds; a larger table is changed when somebody says so.",
+    }),
+  date_to_timestamp: z
+    .boolean()
+    .default(false)
+    .describe(
+      "With `create` and decoded rows: let a column of dates become one of timestamps without a zone, each at midnight, where the schema has timestamps now. The table is written anew, as of `rewrite_max_bytes`.",
+    )
+    .meta({ why: "A date is not an instant: whoever knows that midnight is meant says so." }),
   lock_timeout_ms: durationMs({ min: 100, max: 600_000 })
     .default(10_000)
-    .describe("Longest wait for a lock that another session holds, before the transaction is begun anew.")
+    .describe(
+      "Longest wait for a lock that another session holds, before the transaction is begun anew; so long, too, for the table's own to change it, while whoever comes after waits as well.",
+    )
     .meta({ unit: "ms", examples: ["10s"] }),
 });
 

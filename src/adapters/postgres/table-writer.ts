@@ -46,6 +46,7 @@ export class PostgresTableWriter implements TableSink {
       { ...parts, refusedLine },
       columns,
       options.upsert === null ? null : { ...options.upsert, columns },
+      columns.map((name, i) => ({ name, type: options.targets[i]!.type })),
     );
   }
 

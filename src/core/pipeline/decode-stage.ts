@@ -12,8 +12,7 @@ import { DecodeError, type DecodeFault, type RecordDecoder } from "../codecs/rec
 import { asFailure, Failure } from "../failure/failure.ts";
 import type { RawBatch } from "../records/raw-batch.ts";
 import type { StreamKey } from "../records/stream.ts";
-import { evolve } from "../schema/evolution.ts";
-import { FOLDER_TABLE } from "../schema/folder-table.ts";
+import { evolve, type TargetAbilities } from "../schema/evolution.ts";
 import type { SchemaRef, SchemaText } from "../schema/resolver.ts";
 import type { Clock } from "../time/clock.ts";
 import { builderOf } from "../types/column-builder.ts";
@@ -33,6 +32,7 @@ export interface DecodeOptions {
   readonly metadata: RawMetadata;
   /** Most bytes of batches that wait for schemas or tables. */
   readonly holdBytes: number;
+  readonly can: TargetAbilities;
 }
 
 export interface DecodeParts {
@@ -309,7 +309,7 @@ export class DecodeStage {
       if (one.decoder === null || this.#within.get(one) === this.#fields) continue;
       const { fields } = one.decoder;
       const both = fields.find((f) => this.#names[other].has(f.name));
-      const next = evolve(this.#fields, fields, FOLDER_TABLE);
+      const next = evolve(this.#fields, fields, this.#o.can);
       if (both !== undefined) known[i] = unlike(one, [`${both.name} is a column of the ${other} already`]);
       else if (next.kind === "refused") known[i] = unlike(one, next.differences);
       else if (next.kind === "grown") return () => this.#fit(next.fields, one);

@@ -12,6 +12,7 @@ import { type DerivedBatch, rejectFields } from "../../../src/core/pipeline/deri
 import type { RawMetadata } from "../../../src/core/pipeline/raw-origins.ts";
 import { TableBranchWriter } from "../../../src/core/pipeline/table-branch.ts";
 import type { TableSink } from "../../../src/core/ports/table-sink.ts";
+import { FOLDER_TABLE } from "../../../src/core/schema/folder-table.ts";
 import type { SchemaText } from "../../../src/core/schema/resolver.ts";
 import type { ColumnField, TableBatch } from "../../../src/core/types/table-batch.ts";
 import { cellValue } from "../../../src/core/types/value-cells.ts";
@@ -70,7 +71,7 @@ const record = (fields: readonly unknown[]) => JSON.stringify({ type: "record", 
 
 function stage(metadata: RawMetadata = "none", holdBytes = 1 << 20): DecodeStage {
   return new DecodeStage(
-    { pipeline: "p", prefix: "_twg_", metadata, holdBytes },
+    { pipeline: "p", prefix: "_twg_", metadata, holdBytes, can: FOLDER_TABLE },
     {
       clock: time.clock(null),
       framing: (_topic, part) =>

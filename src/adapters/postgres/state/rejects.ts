@@ -4,7 +4,7 @@
  */
 import { asFailure, type Failure } from "../../../core/failure/failure.ts";
 import type { PgConnection } from "../client.ts";
-import type { WantedColumn } from "../table/table.ts";
+import type { WantedColumn } from "../table/column-specs.ts";
 import type { SinkKey } from "./tables.ts";
 
 /** Bytes of lines that go out in one statement. */

@@ -8,14 +8,8 @@
  * and bytes that are no text all stay, and no type has to be made for it.
  */
 import { METADATA_COLUMNS, type MetadataType, metadataName } from "../../../core/records/metadata-columns.ts";
+import type { TableColumnSpec } from "./column-specs.ts";
 import type { Upsert } from "./upsert.ts";
-
-export interface TableColumnSpec {
-  readonly name: string;
-  /** As `format_type` of the server spells it. */
-  readonly type: string;
-  readonly nullable: boolean;
-}
 
 const TYPES: Readonly<Record<MetadataType, string>> = {
   string: "text",

@@ -1,8 +1,9 @@
 /** The table of a sink: created where that is asked for, else compared with what the sink needs, difference by difference. */
 import { Failure } from "../../../core/failure/failure.ts";
 import type { PgConnection } from "../client.ts";
+import type { FoundColumn, TableColumnSpec, WantedColumn } from "./column-specs.ts";
+import { growTable, type TableGrowth, tableBytes, widenAction } from "./grow.ts";
 import { literal, quoted, quotedTable, shownTable, type TableName } from "./names.ts";
-import type { TableColumnSpec } from "./raw-columns.ts";
 
 /** The oldest server that is tested against has what we use: partition trees, jsonb, xid8-free upserts. */
 const MIN_VERSION = 12;
@@ -25,16 +26,10 @@ export function checkServer(connection: PgConnection): void {
   }
 }
 
-export interface WantedColumn extends TableColumnSpec {
-  /** Whether a column of another type takes the same values; default: only what takes the very same bytes. */
-  readonly takes?: (found: string) => boolean;
-  /** Rows with a null are refused before they get there. */
-  readonly nullsRefused?: true;
-}
-
 /**
  * Makes the table or proves that it fits; the type of each of its columns. `unique`: columns by which rows replace each
- * other; none: rows are added. `grows`: columns that are missing and may be null are added to a table that is there.
+ * other; none: rows are added. `growth`: a table that is there gets columns that are missing and may be null, and wider types;
+ * null: it is compared.
  * Throws postgres.missing,
  * .table_mismatch, .not_durable or .denied.
  */
@@ -44,7 +39,7 @@ export async function prepareTable(
   columns: readonly WantedColumn[],
   create: boolean,
   unique: readonly string[] = [],
-  grows = false,
+  growth: TableGrowth | null = null,
 ): Promise<readonly FoundColumn[]> {
   const at = `${connection.at} ${shownTable(name)}`;
   let found = await look(connection, name, unique);
@@ -61,23 +56,17 @@ export async function prepareTable(
     await connection.script([lock, createStatement(name, columns, unique)].join(";"));
     found = await look(connection, name, unique);
   }
-  if (found !== null && grows) {
-    const there = new Set(found.columns.map((c) => c.name));
-    const more = columns.filter((c) => c.nullable && !there.has(c.name));
-    if (more.length > 0) {
-      // Others may add the same ones at this moment.
-      const adds = more.map((c) => `ADD COLUMN IF NOT EXISTS ${quoted(c.name)} ${c.type}`).join(", ");
-      await connection.script(`ALTER TABLE ${quotedTable(name)} ${adds}`);
+  if (found !== null && growth !== null && isTable(found)) {
+    const columnsNow = async () => (await look(connection, name, unique))?.columns ?? null;
+    if (await growTable(connection, name, found.columns, columns, growth, columnsNow))
       found = await look(connection, name, unique);
-    }
   }
   if (found === null) throw new Failure("postgres.missing", "the table was created and is not there", { at });
   const problems = differences(found, columns, unique);
   if (problems.length > 0) {
-    throw new Failure("postgres.table_mismatch", `${shownTable(name)} does not fit: ${problems.join("; ")}`, {
-      at,
-      hint: "Change the table, or name another one",
-    });
+    const why = `${shownTable(name)} does not fit: ${problems.join("; ")}`;
+    const hint = await howToFit(connection, name, found, columns, growth);
+    throw new Failure("postgres.table_mismatch", why, { at, hint });
   }
   if (found.unlogged.length > 0) {
     const which = found.unlogged.join(", ");
@@ -98,6 +87,27 @@ export async function prepareTable(
   return found.columns;
 }
 
+/** For people: which types they may change themselves, and why that was not done. */
+async function howToFit(
+  connection: PgConnection,
+  name: TableName,
+  found: Found,
+  columns: readonly WantedColumn[],
+  growth: TableGrowth | null,
+): Promise<string> {
+  const byName = new Map(found.columns.map((c) => [c.name, c]));
+  const actions = columns.flatMap((c) => {
+    const there = byName.get(c.name);
+    const widened = there === undefined ? null : widenAction(there, c, true);
+    return widened === null ? [] : [widened.action];
+  });
+  if (actions.length === 0) return "Change the table, or name another one";
+  const run = `Run: ALTER TABLE ${quotedTable(name)} ${actions.join(", ")}`;
+  if (growth === null) return run;
+  const bytes = await tableBytes(connection, name);
+  return `${run}; that writes ${bytes} bytes anew under a lock, rewrite_max_bytes allows ${growth.rewriteMaxBytes}`;
+}
+
 export function createStatement(
   name: TableName,
   columns: readonly TableColumnSpec[],
@@ -106,14 +116,6 @@ export function createStatement(
   const lines = columns.map((c) => `${quoted(c.name)} ${c.type}${c.nullable ? "" : " NOT NULL"}`);
   if (unique.length > 0) lines.push(`PRIMARY KEY (${unique.map(quoted).join(", ")})`);
   return `CREATE TABLE IF NOT EXISTS ${quotedTable(name)} (${lines.join(", ")})`;
-}
-
-export interface FoundColumn {
-  readonly name: string;
-  readonly type: string;
-  readonly notNull: boolean;
-  readonly hasDefault: boolean;
-  readonly generated: boolean;
 }
 
 interface Found {
@@ -188,6 +190,10 @@ async function look(
   };
 }
 
+function isTable({ kind }: Found): boolean {
+  return kind === "r" || kind === "p";
+}
+
 const KINDS: Readonly<Record<string, string>> = {
   v: "a view",
   m: "a materialized view",
@@ -198,7 +204,7 @@ const SAME: Readonly<Record<string, string>> = { "character varying": "text" };
 
 /** Every difference that matters, in words: what is there, and what is wanted. */
 function differences(found: Found, columns: readonly WantedColumn[], unique: readonly string[]): string[] {
-  if (found.kind !== "r" && found.kind !== "p") {
+  if (!isTable(found)) {
     return [`it is ${KINDS[found.kind] ?? `a relation of kind ${found.kind}`}, wanted is a table`];
   }
   const byName = new Map(found.columns.map((c) => [c.name, c]));

@@ -18,7 +18,7 @@ export interface Upsert {
   readonly columns: readonly string[];
 }
 
-const STAGING = "pg_temp.twg_staged";
+export const STAGING = "pg_temp.twg_staged";
 
 /** Statements that make the table for the rows, and its name. */
 export function intoStaging(table: TableName, columns: string): { name: string; make: readonly string[] } {
