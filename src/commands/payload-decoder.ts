@@ -1,6 +1,7 @@
 /** The decoder of one schema's payloads, whatever their format. */
 import { isUtf8 } from "node:buffer";
 import { compileAvro } from "../core/codecs/avro/compile.ts";
+import { castDecoder } from "../core/codecs/cast-decoder.ts";
 import { compileJson } from "../core/codecs/json/compile.ts";
 import { compileProtobuf } from "../core/codecs/protobuf/compile.ts";
 import type { RecordDecoder } from "../core/codecs/record-codec.ts";
@@ -8,6 +9,7 @@ import { refuseReserved } from "../core/codecs/table-document.ts";
 import { compileText } from "../core/codecs/text/compile.ts";
 import { compileXml } from "../core/codecs/xml/compile.ts";
 import type { DecodeSection, PayloadPlan } from "../core/config/decode-options.ts";
+import { Failure } from "../core/failure/failure.ts";
 import type { SchemaText } from "../core/schema/resolver.ts";
 import { sourceOf, type TableField } from "../core/types/table-schema.ts";
 
@@ -40,7 +42,40 @@ export function payloadDecoder(
   schema: SchemaText,
   plan: Pick<PayloadPlan, "message">,
   message: readonly number[] | null,
-  { prefix, maxPayloadBytes: maxBytes, maxDepth, unknown: unknownFields }: DecoderOptions,
+  options: DecoderOptions,
+): RecordDecoder {
+  const { reader, ...written } = schema;
+  const table = reader?.table ?? (isWritten(schema) ? undefined : schema.table);
+  if (table === undefined) return ownDecoder(schema, plan, message, options);
+  refuseReserved(table.fields, options.prefix);
+  // Of a table by itself, before there is a payload: only what its columns are.
+  if (reader?.table === undefined) return columnsOnly(table.fields);
+  return castDecoder(ownDecoder(written, plan, message, { ...options, prefix: null }), table.fields);
+}
+
+/** Whether payloads are read by the schema as it stands, a table or not. */
+function isWritten({ format }: SchemaText): boolean {
+  return format !== "avro" && format !== "protobuf";
+}
+
+function columnsOnly(fields: RecordDecoder["fields"]): RecordDecoder {
+  const never = () => {
+    throw new Failure("internal.bug", "payloads were to be read by a schema that none is written by");
+  };
+  return { fields, decode: never, value: never };
+}
+
+/** `prefix` null: names are reserved elsewhere. */
+function ownDecoder(
+  schema: SchemaText,
+  plan: Pick<PayloadPlan, "message">,
+  message: readonly number[] | null,
+  {
+    prefix,
+    maxPayloadBytes: maxBytes,
+    maxDepth,
+    unknown: unknownFields,
+  }: Omit<DecoderOptions, "prefix"> & { readonly prefix: string | null },
 ): RecordDecoder {
   switch (schema.format) {
     case "avro":

@@ -235,3 +235,21 @@ test("an Arrow schema, as bytes and as JSON; where neither fits is said", async 
   const [named] = await explain({ format: "json", schema_file: json, message: "orders" });
   expect(named!.note).toContain('`message` names "orders", an object of a data contract');
 });
+
+test("Avro and Protobuf resolved to a contract have its columns", async () => {
+  const written = {
+    avro: AVRO,
+    protobuf: file("o.proto", 'syntax = "proto3"; message Order { int32 id = 1; }'),
+  };
+  for (const [format, schema_file] of Object.entries(written)) {
+    const [table] = await explain({ format, schema_file, reader_schema: CONTRACT });
+    expect(table!.schema).toStartWith(
+      `${format} resolved to ${CONTRACT}: object orders of the data contract shop`,
+    );
+    expect(table!.columns!.map((c) => c.column)).toEqual(["id", "at", "lines", "lines[].sku"]);
+  }
+  const [none] = await explain({ format: "protobuf", schema_file: written.protobuf, reader_schema: AVRO });
+  expect(none!.note).toBe(
+    "protobuf is resolved to a data contract or an Arrow schema, and the file is neither",
+  );
+});

@@ -69,6 +69,23 @@ test("the file of the keys is looked at, too", async () => {
   );
 });
 
+test("whether what a file writes goes into a contract is told before a record comes", async () => {
+  const contract = (type: string) =>
+    file(
+      `${type}.odcs.yaml`,
+      `apiVersion: v3.1.0\nkind: DataContract\nschema:\n  - { name: o, properties: [{ name: id, required: true, logicalType: ${type} }] }\n`,
+    );
+  const schema_file = file("id.proto", 'syntax = "proto3"; message O { int32 id = 1; }');
+  const into = (type: string) => told({ format: "protobuf", schema_file, reader_schema: contract(type) });
+  expect(await into("integer")).toBe("");
+  expect(await into("number")).toBe("");
+  expect(await into("boolean")).toContain("decode.schema at id: int32 does not go into boolean of the table");
+  const other = file("other.proto", 'syntax = "proto3"; message O { int32 other = 1; }');
+  expect(
+    await told({ format: "protobuf", schema_file: other, reader_schema: contract("integer") }),
+  ).toContain("decode.schema at id: it is required, and the writer's schema has none");
+});
+
 test("a contract of several objects is looked at for the topics that are read", async () => {
   const object = (name: string) =>
     `  - { name: ${name}, properties: [{ name: id, logicalType: integer }] }\n`;

@@ -31,7 +31,7 @@ export class SchemaSources {
    */
   async table(topic: string, part: "key" | "value"): Promise<SchemaText | null> {
     const plan = this.#plan(topic, part);
-    if (plan.readerSchema !== null) return await this.#file(plan.readerSchema, plan, topic);
+    if (plan.readerSchema !== null) return await this.#target(plan.readerSchema, plan, topic);
     return await this.#own(topic, part, plan);
   }
 
@@ -43,7 +43,7 @@ export class SchemaSources {
     const plan = this.#plan(topic, part);
     const schema = await this.#written(ref, topic, part, plan);
     if (schema === null || plan.readerSchema === null) return schema;
-    const { text, references, table } = await this.#file(plan.readerSchema, plan, topic);
+    const { text, references, table } = await this.#target(plan.readerSchema, plan, topic);
     return { ...schema, reader: { text, references, ...(table === undefined ? {} : { table }) } };
   }
 
@@ -82,6 +82,17 @@ export class SchemaSources {
     if (plan === null)
       throw new Failure("internal.bug", "keys are not decoded, and a schema of theirs is asked for");
     return plan;
+  }
+
+  /** What payloads are resolved to. The message that is named is the writer's. */
+  async #target(path: string, plan: PayloadPlan, topic: string): Promise<SchemaText> {
+    const schema = await this.#file(path, { ...plan, message: null }, topic);
+    if (plan.format === "avro" || schema.table !== undefined) return schema;
+    throw new Failure(
+      "files.schema",
+      `${plan.format} is resolved to a data contract or an Arrow schema, and the file is neither`,
+      { at: path },
+    );
   }
 
   /** Read once: a table's schema does not change while the process runs. */

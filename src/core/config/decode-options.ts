@@ -35,7 +35,7 @@ const payloadShape = {
     "/etc/twg/order.avsc",
   ),
   reader_schema: file(
-    "File with the Avro schema that payloads are resolved to, whatever schema they were written by: the table has its columns and no others.",
+    "File with what payloads are resolved to, whatever schema they were written by: the table has its columns and no others. An Avro schema, of Avro; a data contract (ODCS) or an Arrow schema, of Avro and Protobuf.",
     "/etc/twg/order-reader.avsc",
   ),
   subject: z
@@ -291,7 +291,7 @@ function payloadConflicts(decode: DecodeSection, at: (string | number)[], plan: 
     decode,
   );
   const written = (key: keyof PayloadOptions): boolean => (place as PayloadOptions)[key] !== undefined;
-  if (plan.format !== "avro" && written("reader_schema"))
+  if (plan.format !== "avro" && plan.format !== "protobuf" && written("reader_schema"))
     found.push(
       conflict([...at, "reader_schema"], `${plan.format} has no schemas of readers`, "to leave it out"),
     );

@@ -5,12 +5,12 @@
 import { isSkipped, type Piece, type RejectCode, type RowTarget, VALUE_REASONS } from "../codecs/rows.ts";
 import { Failure } from "../failure/failure.ts";
 import type { ColumnPlan, PlannedColumn } from "../formats/parquet/column-plan.ts";
-import { convertColumn, eachNull } from "../formats/parquet/convert-column.ts";
+import { convertColumn } from "../formats/parquet/convert-column.ts";
 import { appendRows } from "../types/append-rows.ts";
-import { canCast, castColumn } from "../types/cast-column.ts";
+import { CastError, type CastPlan, castByPlan, planCast } from "../types/cast-plan.ts";
 import type { ColumnField, ColumnType, TableBatch, TableColumn } from "../types/table-batch.ts";
 import { sourceOf, type TableField, type TableSchema } from "../types/table-schema.ts";
-import { FAULT, Faults } from "../types/text-cells.ts";
+import { Faults } from "../types/text-cells.ts";
 import { typeText } from "../types/type-text.ts";
 
 /** Of a field of the schema: the column of the file that it is, null: none, all null. */
@@ -18,6 +18,7 @@ interface Bound {
   readonly field: TableField;
   readonly at: number;
   readonly plan: ColumnPlan | null;
+  readonly cast: CastPlan | null;
 }
 
 export type StoredColumn = Pick<PlannedColumn, "field" | "plan">;
@@ -55,16 +56,26 @@ function boundTo(field: TableField, columns: readonly StoredColumn[], at: string
   if (matching.length > 1) throw new Failure("files.schema", `two columns are named ${shown}`, { at });
   if (index === undefined) {
     if (!field.nullable) throw new Failure("files.schema", `the required column ${shown} is missing`, { at });
-    return { field, at: -1, plan: null };
+    return { field, at: -1, plan: null, cast: null };
   }
   const plan = aimed(columns[index]!.plan, field.type);
-  if (!canCast(plan.type, field.type))
-    throw new Failure(
-      "files.schema",
-      `the column ${shown} is ${typeText(plan.type)}, the schema wants ${typeText(field.type)}`,
-      { at, hint: "Only a type that holds all of its values can take it" },
-    );
-  return { field, at: index, plan };
+  return { field, at: index, plan, cast: castOf(plan.type, field, name, at) };
+}
+
+/** What a file has within a column and the schema has not would be lost. */
+function castOf(from: ColumnType, field: TableField, name: string, at: string): CastPlan {
+  try {
+    return planCast(from, field, name, "refuse");
+  } catch (e) {
+    if (!(e instanceof CastError)) throw e;
+    const whole = e.path === name;
+    const how = whole ? `is ${typeText(from)}, the schema wants ${typeText(field.type)}` : `: ${e.message}`;
+    const message = `the column ${JSON.stringify(e.path)}${whole ? " " : ""}${how}`;
+    throw new Failure("files.schema", message, {
+      at,
+      hint: "Only a type that holds all of its values can take it",
+    });
+  }
 }
 
 /** An INT96 has more days than nanoseconds reach: it is read in the unit that is wanted. */
@@ -117,12 +128,11 @@ export class StoredRows {
     }
   }
 
-  #column({ field, at, plan }: Bound, c: number, batch: TableBatch): TableColumn | null {
-    if (plan === null) return null;
+  #column({ at, plan, cast }: Bound, c: number, batch: TableBatch): TableColumn | null {
+    if (plan === null || cast === null) return null;
     const fault = (row: number, why: number) => this.#faults.add(row, c, why);
     const read = convertColumn(batch.columns[at]!, plan, { isUtf8: this.#isUtf8 }, fault);
-    if (!field.nullable) eachNull(read, (row) => fault(row, FAULT.null));
-    return castColumn(read, field.type, fault);
+    return castByPlan(read, cast, fault);
   }
 
   #taken(i: number, firstRow: number, skip: Piece["skip"], batch: TableBatch, target: RowTarget): boolean {

@@ -12,8 +12,7 @@ export function canCast(from: ColumnType, to: ColumnType): boolean {
   if (sameType(from, to)) return true;
   if (from.id === "int" && to.id === "int") return true;
   if (from.id === "float" && to.id === "float") return to.bits > from.bits;
-  if (from.id === "decimal" && to.id === "decimal")
-    return from.scale === to.scale && from.precision < to.precision;
+  if (to.id === "decimal") return from.id === "int" || (from.id === "decimal" && to.scale >= from.scale);
   if (from.id === "timestamp" && to.id === "timestamp") return (from.zone === null) === (to.zone === null);
   return (from.id === "utf8" || from.id === "json") && (to.id === "utf8" || to.id === "binary");
 }
@@ -29,6 +28,8 @@ export function castColumn(
   if (from.id === "int" && to.id === "int") return castInts(c, from, to, fault);
   if (from.id === "timestamp" && to.id === "timestamp")
     return castTimes(c, UNITS[from.unit], UNITS[to.unit], to, fault);
+  if (to.id === "decimal" && (from.id === "int" || from.id === "decimal"))
+    return toDecimals(c, from, to, fault);
   if (from.id === "float" && to.id === "float") {
     const wide = Float64Array.from(new Float32Array(c.data.buffer, c.data.byteOffset, c.length));
     return { ...c, type: to, data: new Uint8Array(wide.buffer) };
@@ -37,9 +38,44 @@ export function castColumn(
 }
 
 type Int = Extract<ColumnType, { id: "int" }>;
+type Decimal = Extract<ColumnType, { id: "decimal" }>;
 
 const isNull = ({ validity }: TableColumn, i: number): boolean =>
   validity !== null && ((validity[i >> 3]! >> (i & 7)) & 1) === 0;
+
+/**
+ * Whole numbers and decimals as decimals of a scale at least theirs. A schema that is not the writer's asks for it, so it may
+ * be slow: values of 128 bits have no quicker form here.
+ */
+function toDecimals(
+  c: TableColumn,
+  from: Int | Decimal,
+  to: Decimal,
+  fault: (row: number, fault: number) => void,
+): TableColumn {
+  const view = new DataView(c.data.buffer, c.data.byteOffset, c.data.byteLength);
+  const factor = 10n ** BigInt(to.scale - (from.id === "int" ? 0 : from.scale));
+  const limit = 10n ** BigInt(to.precision);
+  const out = new BigInt64Array(2 * c.length);
+  for (let i = 0; i < c.length; i++) {
+    if (isNull(c, i)) continue;
+    const value = factor * (from.id === "int" ? wholeOf(view, from, i) : decimalOf(view, i));
+    if (value >= limit || value <= -limit) fault(i, FAULT.range);
+    out[2 * i] = value;
+    out[2 * i + 1] = value >> 64n;
+  }
+  return { ...c, type: to, data: new Uint8Array(out.buffer) };
+}
+
+function wholeOf(view: DataView, from: Int, i: number): bigint {
+  if (from.bits === 64) return from.signed ? view.getBigInt64(8 * i, true) : view.getBigUint64(8 * i, true);
+  const low = lowOf(view, from, i);
+  return BigInt(from.signed ? low : low >>> 0);
+}
+
+function decimalOf(view: DataView, i: number): bigint {
+  return (view.getBigInt64(16 * i + 8, true) << 64n) | view.getBigUint64(16 * i, true);
+}
 
 /** Words of 32 bits: low and high of the value, whatever it is stored in. */
 function castInts(

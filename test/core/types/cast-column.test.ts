@@ -88,7 +88,7 @@ test("floats and decimals widen, text is bytes, and nothing else", () => {
   const floats = column(typeOf("float"), new Uint8Array(Float32Array.of(0.1, -0).buffer), 2);
   expect(cast(floats, "double")).toEqual(["3fb99999a0000000", "8000000000000000"]);
   expect(canCast(typeOf("decimal(5,2)"), typeOf("decimal(6,2)"))).toBe(true);
-  expect(canCast(typeOf("decimal(5,2)"), typeOf("decimal(6,3)"))).toBe(false);
+  expect(canCast(typeOf("decimal(5,2)"), typeOf("decimal(6,1)"))).toBe(false);
   expect(canCast(typeOf("string"), typeOf("binary"))).toBe(true);
   for (const [from, to] of [
     ["double", "float"],
@@ -100,3 +100,32 @@ test("floats and decimals widen, text is bytes, and nothing else", () => {
   ])
     expect(canCast(typeOf(from!), typeOf(to!))).toBe(false);
 });
+
+test("whole numbers and decimals become decimals of more digits, or are out of range", () => {
+  const values = [0n, -1n, 2n ** 63n - 1n, -(2n ** 63n)];
+  expect(cast(intColumn("int64", values), "decimal(38,9)")).toEqual(
+    values.map((v) => plainOf(decimals([v * 10n ** 9n]), 0)),
+  );
+  expect(cast(intColumn("uint64", [2n ** 64n - 1n]), "decimal(20,0)")).toEqual([
+    plainOf(decimals([2n ** 64n - 1n]), 0),
+  ]);
+  expect(cast(intColumn("uint32", [2n ** 32n - 1n]), "decimal(10,0)")).toEqual([
+    plainOf(decimals([2n ** 32n - 1n]), 0),
+  ]);
+  expect(cast(intColumn("int8", [99n, -100n]), "decimal(3,1)")).toEqual([
+    plainOf(decimals([990n]), 0),
+    FAULT.range,
+  ]);
+  const cents = { ...decimals([-12_345n, 99_999n]), type: typeOf("decimal(5,2)") };
+  expect(cast(cents, "decimal(6,3)")).toEqual([-123_450n, 999_990n].map((v) => plainOf(decimals([v]), 0)));
+  expect(cast(cents, "decimal(5,3)")).toEqual([FAULT.range, FAULT.range]);
+});
+
+function decimals(values: readonly bigint[]): TableColumn {
+  const data = new BigInt64Array(2 * values.length);
+  for (const [i, v] of values.entries()) {
+    data[2 * i] = BigInt.asIntN(64, v);
+    data[2 * i + 1] = v >> 64n;
+  }
+  return column(typeOf("decimal(38,0)"), new Uint8Array(data.buffer), values.length);
+}
