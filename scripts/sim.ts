@@ -1,6 +1,6 @@
 /**
  * Runs seeds of the simulated world.
- *   bun run sim --scenario raw|groups|sinks|group_sinks --seeds 1000 [--seed FIRST] [--canary early_cover|blind_write|never_gives_up|leads|forgets] [--trace] [--json]
+ *   bun run sim --scenario raw|groups|sinks|group_sinks --seeds 1000 [--seed FIRST] [--canary early_cover|blind_write|never_gives_up|leads|forgets|lost_lease] [--trace] [--json]
  * Last line with --json: {scenario, seeds, failed, first_failed_seed}. `--seed S --seeds 1 --trace` replays one.
  */
 import { parseArgs } from "node:util";
@@ -31,7 +31,7 @@ const options = {
   sinks: flags.scenario.endsWith("sinks"),
   ...(flags.canary === undefined
     ? {}
-    : flags.canary === "leads" || flags.canary === "forgets"
+    : ["leads", "forgets", "lost_lease"].includes(flags.canary)
       ? { besideCanary: flags.canary as BesideCanary }
       : { canary: flags.canary as Canary }),
   ...(flags.trace ? { trace: (line: string) => console.error(line) } : {}),
@@ -42,12 +42,14 @@ let records = 0;
 let lives = 0;
 let side = 0;
 let table = 0;
+let recovered = 0;
 for (let seed = first; seed < first + seeds; seed++) {
   const result = await simulate(seed, options);
   records += result.records;
   lives += result.lives;
   side += result.beside?.side ?? 0;
   table += result.beside?.table ?? 0;
+  recovered += result.beside?.recovered ?? 0;
   if (result.complaints.length > 0) {
     failed++;
     firstFailed ??= seed;
@@ -65,6 +67,7 @@ const line = {
   lives,
   side,
   table,
+  recovered,
 };
 if (flags.json) console.log(JSON.stringify(line));
 else console.table([line]);

@@ -46,6 +46,7 @@ export function parquetParts(
   });
   return {
     coverage,
+    windows: coverage,
     table,
     committer: (listener) =>
       new Committer({

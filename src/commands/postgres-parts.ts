@@ -68,6 +68,7 @@ export function postgresParts(config: Configured, sink: SinkOf<"postgres">, cont
   return {
     ...shared,
     coverage,
+    windows: coverage,
     get lane() {
       return lane;
     },

@@ -7,7 +7,7 @@ export function addRecover(program: Command, cli: Cli, finish: (code: number) =>
   program
     .command("recover")
     .description(
-      "Fill the gaps of sinks beside the primary one from raw files, and end. The source is not asked; stop `twg stream` of this file before.",
+      "Fill the gaps of sinks beside the primary one from raw files, and end. The source is not asked; `twg stream` of this file may run meanwhile.",
     )
     .requiredOption("-c, --config <file>", "the pipeline's TOML file")
     .addOption(new Option("--sink <name...>", "these sinks instead of all that lack something").default([]))

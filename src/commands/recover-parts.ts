@@ -2,75 +2,117 @@
 import { randomBytes } from "node:crypto";
 import { spawnWorkerLane } from "../adapters/lanes/worker-host.ts";
 import { systemClock } from "../adapters/system/clock.ts";
+import { subtractRanges } from "../core/coverage/ranges.ts";
+import type { IndexEntry } from "../core/coverage/state.ts";
+import { recoveryInstance } from "../core/coverage/windows.ts";
 import { Budget } from "../core/delivery/budget.ts";
 import { CoveredCommitter } from "../core/delivery/covered-committer.ts";
 import { Ledger } from "../core/delivery/ledger.ts";
+import { rateLimit } from "../core/delivery/rate-limit.ts";
+import { SizeEstimate } from "../core/delivery/size-estimate.ts";
+import { Admission } from "../core/pipeline/admission.ts";
 import { BufferPool } from "../core/pipeline/buffer-pool.ts";
 import { Runner } from "../core/pipeline/runner.ts";
 import type { Observer } from "../core/ports/observer.ts";
-import { type StreamId, streamKey } from "../core/records/stream.ts";
-import { ReplayOrder } from "../core/recovery/replay-order.ts";
+import { streamKey } from "../core/records/stream.ts";
+import { ReplayOrder, type Wanted } from "../core/recovery/replay-order.ts";
 import { ReplaySource } from "../core/recovery/replay-source.ts";
 import { ReplayCoverage } from "../core/recovery/replayed.ts";
-import { admissionOf } from "./admission-parts.ts";
 import type { ResolvedConfig } from "./config-file.ts";
 import type { LaneConfig, RenewSink, ReplayLaneSink } from "./lane-config.ts";
-import type { AnswerSchema } from "./lane-schemas.ts";
+import type { AnswerSchema, SchemaService } from "./lane-schemas.ts";
 import type { AnswerTable } from "./lane-tables.ts";
 import { objectSinkStores } from "./object-stores.ts";
-import { type RecoverPlan, rawSinkOf } from "./recover-plan.ts";
+import { byIncarnation, rawSinkOf } from "./recover-plan.ts";
 import { rawSets } from "./recover-sets.ts";
 import { schemaService } from "./schema-service.ts";
 import { HEARTBEAT_MS } from "./sink-parts.ts";
-import { besideParts, keptTables, laneConfig, withAnswers } from "./stream-parts.ts";
+import { type Beside, besideParts, keptTables, laneConfig, withAnswers } from "./stream-parts.ts";
 
 const NAME = "raw, read again";
+/** What recovery takes from a machine is bounded by it. */
+const LANES = 1;
 
-interface RecoverConfigs {
+export interface RecoverConfigs {
   /** Its sinks are those to fill, and the primary one. */
   readonly config: ResolvedConfig;
   /** As it is loaded: columns that are learned have names that each of its sinks can have, filled now or not. */
   readonly whole: ResolvedConfig;
 }
 
-/** `streams`: of one incarnation. */
-export async function buildRecovery(
+/** What runs over raw have in common, one after the other in one process. */
+export interface ReplayHost {
+  readonly config: ResolvedConfig;
+  readonly beside: readonly Beside[];
+  readonly observer: Observer;
+  readonly schemas: SchemaService | null;
+  readonly admission: () => Admission;
+  /** Of a lane; never the same twice, since the ids of sets are made of it. */
+  readonly life: () => string;
+}
+
+/** `windows`: beside others, under leases. Else alone in the sinks: whoever writes them now is in the way, and is named. */
+export function replayHost(
   { config, whole }: RecoverConfigs,
-  { wanted, index }: RecoverPlan,
-  streams: readonly StreamId[],
+  windows: boolean,
   observer: Observer,
-): Promise<Runner> {
-  const raw = rawSinkOf(config);
-  const instance = randomBytes(8).toString("hex");
-  // One lane: what recovery takes from a machine is bounded by it.
-  const lanes = 1;
-  // Alone in the sinks that it fills: whoever writes them now is in the way, and is named.
-  const context = { instance, shared: false, lanes, laneLife: () => `${instance}.0-l0`, observer };
+): ReplayHost {
+  const id = randomBytes(8).toString("hex");
+  const instance = windows ? recoveryInstance(id) : id;
+  const context = { instance, shared: false, lanes: LANES, laneLife: () => `${id}.0-l0`, observer };
   const beside = besideParts(config, context);
-  for (const b of beside) await b.spec.prepare();
-  const stores = objectSinkStores(config.pipeline.name, raw, instance, null);
-  const schemas = schemaService(whole, stores, { instance, observer });
-  const keys = new Set(streams.map(streamKey));
-  const mine = new Map([...wanted].filter(([key]) => keys.has(key)));
+  const stores = objectSinkStores(config.pipeline.name, rawSinkOf(config), instance, null);
+  const schemas = schemaService(whole, stores, { instance: id, observer });
+  const { recovery } = config;
+  const limit = rateLimit(
+    systemClock,
+    recovery.max_bytes_per_s === undefined ? {} : { bytesPerSecond: recovery.max_bytes_per_s },
+  );
+  const size = new SizeEstimate(config.pipeline.record_size_est_bytes);
+  let spawned = 0;
+  return {
+    config,
+    beside,
+    observer,
+    schemas,
+    admission: () =>
+      new Admission(systemClock, new Budget({ maxBytes: recovery.max_bytes, owners: [0] }), limit, size),
+    life: () => `${id}.${spawned++}`,
+  };
+}
+
+export interface Replay {
+  /** Of one incarnation. */
+  readonly wanted: Wanted;
+  readonly index: readonly IndexEntry[];
+}
+
+/**
+ * One run, of what raw files are known for. `beside`: those of the host's sinks that take part, numbered among themselves.
+ */
+export function replayRunner(host: ReplayHost, beside: readonly Beside[], replay: Replay): Runner {
+  const { config, observer, schemas } = host;
+  const { index } = replay;
+  const wanted = indexedOf(replay);
+  const raw = rawSinkOf(config);
+  const streams = [...byIncarnation(wanted).values()].flat();
   const source = new ReplaySource(
-    streams.map((id) => ({ id, span: spanOf(mine.get(streamKey(id))!) })),
-    { order: new ReplayOrder(index, mine), read: rawSets(raw) },
+    streams.map((id) => ({ id, span: spanOf(wanted.get(streamKey(id))!) })),
+    { order: new ReplayOrder(index, wanted), read: rawSets(raw) },
   );
   const { pipeline } = config;
-  const budget = new Budget({ maxBytes: pipeline.max_bytes, owners: [0] });
   const sink: ReplayLaneSink = {
     kind: "replay",
     rowGroupBytes: raw.row_group_bytes,
     rollBytes: raw.roll_bytes,
     rollIntervalMs: raw.roll_interval_ms,
   };
-  const coverage = new ReplayCoverage(mine, streams[0]?.incarnation ?? 0);
+  const coverage = new ReplayCoverage(wanted, streams[0]?.incarnation ?? 0);
   const tables = keptTables(beside);
-  let spawned = 0;
   return new Runner(
     {
       sink: NAME,
-      lanes,
+      lanes: LANES,
       rules: { start: "earliest", acceptGap: false, retention: "fail", onRecreated: "fail" },
       untilCaughtUp: true,
       heartbeatMs: HEARTBEAT_MS,
@@ -82,19 +124,26 @@ export async function buildRecovery(
       coverage,
       committer: (listener) => new CoveredCommitter({ sink: NAME, clock: systemClock, observer, listener }),
       spawnLane: (lane) => {
-        const life = `${instance}.${spawned++}`;
-        const init = { t: "init", lane, config: laneConfig(config, life, sink, beside) } as const;
+        const init = { t: "init", lane, config: laneConfig(config, host.life(), sink, beside) } as const;
         const thread = spawnWorkerLane<LaneConfig, RenewSink | AnswerSchema | AnswerTable>(init);
         return schemas === null ? thread : withAnswers(thread, schemas, tables);
       },
       ledger: new Ledger(),
-      admission: admissionOf(pipeline, budget),
-      buffers: new BufferPool(pipeline.max_bytes / 2),
+      admission: host.admission(),
+      buffers: new BufferPool(config.recovery.max_bytes / 2),
       observer,
       sweep: async () => {},
       secondaries: beside.map((b) => b.spec),
     },
   );
+}
+
+function indexedOf({ index, wanted }: Replay): Wanted {
+  const unknown = new ReplayOrder(index, wanted).missing(wanted);
+  const known = [...wanted].map(
+    ([stream, ranges]) => [stream, subtractRanges(ranges, unknown.get(stream) ?? [])] as const,
+  );
+  return new Map(known.filter(([, ranges]) => ranges.length > 0));
 }
 
 function spanOf(ranges: readonly { readonly from: bigint; readonly next: bigint }[]) {

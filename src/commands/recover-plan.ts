@@ -1,9 +1,9 @@
 /** What recovery has to do: the gaps of the chosen sinks against raw, and where raw has what they lack. */
 import { IndexSegments } from "../core/coverage/index-segments.ts";
 import { intersectRanges, normalRanges, unionRanges } from "../core/coverage/ranges.ts";
-import type { CoverageState, IndexEntry } from "../core/coverage/state.ts";
+import { type CoverageState, EMPTY_STATE, type IndexEntry } from "../core/coverage/state.ts";
 import { parseState } from "../core/coverage/state-json.ts";
-import { Failure } from "../core/failure/failure.ts";
+import { asFailure, Failure } from "../core/failure/failure.ts";
 import type { Range } from "../core/ports/coverage.ts";
 import type { VersionedStore } from "../core/ports/versioned-store.ts";
 import { type StreamId, type StreamKey, streamParts } from "../core/records/stream.ts";
@@ -33,6 +33,8 @@ export interface RecoverPlan {
   /** Of any of the sinks. */
   readonly wanted: Wanted;
   readonly index: readonly IndexEntry[];
+  /** Sinks whose coverage cannot be read now. */
+  readonly away: ReadonlyMap<string, Failure>;
 }
 
 /** The sinks to fill, of the configuration: what decoded rows come after is filled with them. Throws cli.usage. */
@@ -62,6 +64,7 @@ export function rawSinkOf(config: ResolvedConfig): SinkOf<"parquet"> {
   });
 }
 
+/** Throws cli.usage for a topic that is not in raw. */
 export async function planRecovery(
   loaded: PipelineConfig,
   config: ResolvedConfig,
@@ -71,25 +74,36 @@ export async function planRecovery(
   const raw = rawSinkOf(config);
   const { versions } = objectSinkStores(config.pipeline.name, raw, "recover", null);
   const newest = await versions.read();
-  if (newest === null) return { sinks: [], wanted: new Map(), index: [] };
-  const state = parseState(newest.bytes, newest.name, newest.version);
+  const state = newest === null ? EMPTY_STATE : parseState(newest.bytes, newest.name, newest.version);
   const has = summarizeCoverage(state).streams;
+  checkTopics(choice.topics, [...has.map((s) => s.topic), ...(loaded.source.topics ?? [])], config.file);
   const sinks: SinkGaps[] = [];
-  for (const sink of sinksToFill(loaded.sinks, choice.sinks, config.file)) {
-    const places = await placesOfSink(loaded, sink, config.file, cli);
-    const lacks = gapsBetween(
-      has,
-      places.flatMap((p) => p.streams),
-    );
-    sinks.push({ sink: sink.name, gaps: lacks.flatMap((g) => narrowed(g, choice)) });
-  }
+  const away = new Map<string, Failure>();
+  if (has.length > 0)
+    for (const sink of sinksToFill(loaded.sinks, choice.sinks, config.file)) {
+      try {
+        const places = await placesOfSink(loaded, sink, config.file, cli);
+        const covered = places.flatMap((p) => p.streams);
+        const lacks = gapsBetween(has, covered);
+        sinks.push({ sink: sink.name, gaps: lacks.flatMap((g) => narrowed(g, choice)) });
+      } catch (e) {
+        away.set(sink.name, asFailure(e));
+      }
+    }
   const wanted = new Map<StreamKey, readonly Range[]>();
   for (const { stream, ranges } of sinks.flatMap((s) => s.gaps))
     wanted.set(stream, unionRanges(normalRanges(wanted.get(stream) ?? []), normalRanges(ranges)));
-  if (wanted.size === 0) return { sinks, wanted, index: [] };
-  const index = await wholeIndex(state, versions);
-  refuseUnindexed(index, wanted, versions.place);
-  return { sinks, wanted, index };
+  const index = wanted.size === 0 ? [] : await wholeIndex(state, versions);
+  return { sinks, wanted, index, away };
+}
+
+function checkTopics(named: readonly string[], known: readonly string[], file: string): void {
+  const unknown = named.find((n) => !known.includes(n));
+  if (unknown === undefined) return;
+  throw new Failure("cli.usage", `raw has nothing of a topic ${JSON.stringify(unknown)}`, {
+    at: file,
+    hint: `It has: ${[...new Set(known)].toSorted().join(", ") || "none"}`,
+  });
 }
 
 /** Oldest first. */
@@ -110,17 +124,13 @@ function narrowed(gap: Gap, { topics, from, to }: RecoverChoice): readonly Gap[]
   return ranges.length === 0 ? [] : [{ ...gap, ranges }];
 }
 
-function refuseUnindexed(index: readonly IndexEntry[], wanted: Wanted, place: string): void {
+/** Positions that raw has and none of its files: null if there are none. */
+export function unindexed({ index, wanted }: RecoverPlan, at: string): Failure | null {
   const [first] = new ReplayOrder(index, wanted).missing(wanted);
-  if (first === undefined) return;
+  if (first === undefined) return null;
   const [stream, [range]] = first;
-  throw new Failure(
-    "recovery.raw_missing",
-    `no raw file is known for ${stream} [${range?.from}, ${range?.next})`,
-    {
-      at: place,
-    },
-  );
+  const text = `no raw file is known for ${stream} [${range?.from}, ${range?.next})`;
+  return new Failure("recovery.raw_missing", text, { at });
 }
 
 export function positionsOf(gaps: readonly Gap[]): bigint {

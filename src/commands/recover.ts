@@ -3,13 +3,15 @@
 import { systemClock } from "../adapters/system/clock.ts";
 import { descriptorWrite, QueuedLines } from "../adapters/telemetry/line-writer.ts";
 import { Screen } from "../adapters/telemetry/screen.ts";
-import { Failure, fromWire } from "../core/failure/failure.ts";
+import { asFailure, Failure, fromWire } from "../core/failure/failure.ts";
 import { atLeast, eventRow, eventText, type TwgEvent } from "../core/observe/events.ts";
 import { formatDuration } from "../core/observe/quantities.ts";
 import type { Observer } from "../core/ports/observer.ts";
+import { streamKey } from "../core/records/stream.ts";
 import { type Cli, outJson } from "./cli.ts";
 import { loadConfig, type PipelineConfig, type ResolvedConfig, resolveSecrets } from "./config-file.ts";
-import { buildRecovery } from "./recover-parts.ts";
+import { BesideRecovery, type RecoverScope } from "./recover-beside.ts";
+import { replayHost, replayRunner } from "./recover-parts.ts";
 import {
   byIncarnation,
   planRecovery,
@@ -17,6 +19,7 @@ import {
   type RecoverChoice,
   type RecoverPlan,
   sinksToFill,
+  unindexed,
 } from "./recover-plan.ts";
 import { listenToSignals } from "./signals.ts";
 import { useStateFolder } from "./state-folder.ts";
@@ -35,138 +38,201 @@ export interface RecoverOptions {
 }
 
 export async function runRecover(options: RecoverOptions, cli: Cli): Promise<number> {
+  const { sink: sinks, topic: topics, from = null, to = null } = options;
+  if (from !== null && to !== null && from >= to)
+    throw new Failure("cli.usage", `--from ${from} is not below --to ${to}`, { at: "twg recover" });
   const loaded = await loadConfig(options.config);
   useStateFolder(loaded);
   const config = await resolveSecrets(loaded, cli.environment);
-  const { sink: sinks, topic: topics, from = null, to = null } = options;
   const choice: RecoverChoice = { sinks, topics, from, to };
   const begun = systemClock.monotonic();
   const plan = await planRecovery(loaded, config, choice, cli);
-  if (options.dryRun) return tellPlan(plan, options, cli);
+  const [away] = plan.away.values();
+  if (options.dryRun) {
+    tellPlan(plan, options, cli);
+    if (away !== undefined) throw away;
+    return 0;
+  }
   const lines = new QueuedLines(descriptorWrite(2), (ms, fn) => void systemClock.after(ms, fn));
+  const screen = new Screen(lines, null);
+  const tell = (e: TwgEvent) => {
+    const { level } = eventRow(e);
+    if (level !== null && atLeast(level, options.logLevel))
+      screen.line(`${level}: ${printable(eventText(e))}`);
+  };
   try {
-    const { left, failure } = await new Recovery(loaded, config, choice, options, cli, lines).run(plan);
+    const { left, failure } = await new Recovery(loaded, config, choice, cli, tell).run(plan);
     tellDone(plan, left, systemClock.monotonic() - begun, options, cli);
-    if (failure !== null) throw failure;
+    const ended = failure ?? away;
+    if (ended !== undefined) throw ended;
     return 0;
   } finally {
     await lines.flush();
   }
 }
 
-/** Round after round, as long as each of them fills something. */
+interface Recovered {
+  /** Positions that are missing still of those that were at the start, by sink. */
+  readonly left: ReadonlyMap<string, bigint>;
+  readonly failure: Failure | null;
+}
+
+/** First what can be filled beside a running pipeline, then what has to be filled alone. */
 class Recovery {
   readonly #loaded: PipelineConfig;
-  /** With the sinks that are filled alone. */
-  readonly #config: ResolvedConfig;
-  /** What is learned holds for all sinks. */
   readonly #whole: ResolvedConfig;
   readonly #choice: RecoverChoice;
   readonly #cli: Cli;
   readonly #observer: Observer;
   /** The last that went wrong at each sink. */
   readonly #troubles = new Map<string, Failure>();
+  /** What is under way, to be stopped. */
+  #drain: ((reason: string) => void) | null = null;
+  #stopped = false;
 
   constructor(
     loaded: PipelineConfig,
-    config: ResolvedConfig,
+    whole: ResolvedConfig,
     choice: RecoverChoice,
-    options: RecoverOptions,
     cli: Cli,
-    lines: QueuedLines,
+    tell: (e: TwgEvent) => void,
   ) {
     this.#loaded = loaded;
-    const fill = sinksToFill(config.sinks, choice.sinks, config.file);
-    this.#config = { ...config, sinks: [config.sink, ...fill] };
-    this.#whole = config;
+    this.#whole = whole;
     this.#choice = choice;
     this.#cli = cli;
-    const screen = new Screen(lines, null);
     this.#observer = {
       emit: (e) => {
         this.#note(e);
-        const { level } = eventRow(e);
-        if (level !== null && atLeast(level, options.logLevel))
-          screen.line(`${level}: ${printable(eventText(e))}`);
+        // Somebody writes there: that is the whole of it, and what follows from it is no news.
+        if (this.#owned() === null) tell(e);
       },
     };
   }
 
-  /** What is left, and why if something is. */
-  async run(first: RecoverPlan): Promise<{ readonly left: RecoverPlan; readonly failure: Failure | null }> {
-    for (let plan = first; ; ) {
+  async run(plan: RecoverPlan): Promise<Recovered> {
+    const left = new Map(plan.sinks.map((s) => [s.sink, positionsOf(s.gaps)]));
+    const signals = listenToSignals({ drain: (reason) => this.#stop(reason) }, () => {});
+    let failure: Failure | null = null;
+    try {
+      const { beside, alone } = this.#split();
+      for (const fill of [() => this.#beside(beside), () => this.#alone(alone)]) {
+        if (failure !== null || this.#stopped) break;
+        const done = await fill();
+        for (const [sink, lacks] of done.left) left.set(sink, lacks);
+        failure = done.failure;
+      }
+    } finally {
+      signals.close();
+    }
+    const isLeft = [...left.values()].some((n) => n > 0n);
+    if (failure !== null || !isLeft) return { left, failure };
+    if (this.#stopped) return { left, failure: stopped() };
+    return { left, failure: unindexed(plan, this.#whole.file) ?? this.#behind(left) };
+  }
+
+  #stop(reason: string): void {
+    this.#stopped = true;
+    this.#drain?.(reason);
+  }
+
+  /** Kafka sinks and what comes after one are filled alone, with the rejects that decoded rows come after. */
+  #split(): { readonly beside: readonly ResolvedSink[]; readonly alone: readonly ResolvedSink[] } {
+    const { sinks, file } = this.#whole;
+    const fill = sinksToFill(sinks, this.#choice.sinks, file);
+    const late = fill.some((s) => s.type === "kafka" && s.receives === "rejected");
+    const isAlone = (s: ResolvedSink) => s.type === "kafka" || (late && s.receives === "decoded");
+    const alone = fill.filter(isAlone);
+    const decodes = alone.some((s) => s.receives === "decoded");
+    return {
+      beside: fill.filter((s) => !isAlone(s)),
+      alone: fill.filter((s) => isAlone(s) || (decodes && s.receives === "rejected")),
+    };
+  }
+
+  #scope(sinks: readonly ResolvedSink[]): RecoverScope {
+    const config = { ...this.#whole, sinks: [this.#whole.sink, ...sinks] };
+    const choice = { ...this.#choice, sinks: sinks.map((s) => s.name) };
+    const [loaded, whole, cli, observer] = [this.#loaded, this.#whole, this.#cli, this.#observer];
+    return { loaded, config, whole, choice, cli, observer };
+  }
+
+  async #beside(sinks: readonly ResolvedSink[]): Promise<Recovered> {
+    if (sinks.length === 0) return { left: new Map(), failure: null };
+    const recovery = new BesideRecovery(this.#scope(sinks));
+    this.#drain = (reason) => recovery.drain(reason);
+    const { left, failed, failure } = await recovery.filler.run();
+    this.#drain = null;
+    for (const [sink, cause] of failed) if (cause !== null) this.#troubles.set(sink, cause);
+    return { left, failure };
+  }
+
+  /** Round after round, as long as each of them fills something. */
+  async #alone(sinks: readonly ResolvedSink[]): Promise<Recovered> {
+    if (sinks.length === 0) return { left: new Map(), failure: null };
+    const scope = this.#scope(sinks);
+    const look = () => planRecovery(scope.loaded, scope.config, scope.choice, scope.cli);
+    for (let plan = await look(); ; ) {
       const before = totalOf(plan);
-      if (before === 0n) return { left: plan, failure: null };
-      const isStopped = await this.#round(plan);
-      plan = await planRecovery(this.#loaded, this.#config, this.#choice, this.#cli);
-      if (isStopped && totalOf(plan) > 0n) return { left: plan, failure: stopped() };
-      if (totalOf(plan) >= before) return { left: plan, failure: this.#stuck(plan) };
+      let failure: Failure | null = null;
+      if (before > 0n) failure = await this.#round(scope, plan).then(() => null, asFailure);
+      plan = before > 0n ? await look() : plan;
+      const isOver = failure !== null || this.#stopped || totalOf(plan) === 0n || totalOf(plan) >= before;
+      if (isOver) return { left: new Map(plan.sinks.map((s) => [s.sink, positionsOf(s.gaps)])), failure };
     }
   }
 
-  /** True if it was stopped. */
-  async #round(plan: RecoverPlan): Promise<boolean> {
+  async #round(scope: RecoverScope, plan: RecoverPlan): Promise<void> {
+    const host = replayHost(scope, false, this.#observer);
     for (const streams of byIncarnation(plan.wanted).values()) {
-      const runner = await buildRecovery(
-        { config: this.#config, whole: this.#whole },
-        plan,
-        streams,
-        this.#observer,
-      );
-      let isStopped = false;
-      const stoppable = {
-        drain: (reason: string) => {
-          isStopped = true;
-          runner.drain(reason);
-        },
-      };
-      const signals = listenToSignals(stoppable, () => {});
-      try {
-        await runner.run();
-      } finally {
-        signals.close();
-      }
-      if (isStopped) return true;
+      const keys = new Set(streams.map(streamKey));
+      const wanted = new Map([...plan.wanted].filter(([key]) => keys.has(key)));
+      const runner = replayRunner(host, host.beside, { wanted, index: plan.index });
+      this.#drain = (reason) => runner.drain(reason);
+      if (this.#stopped || this.#owned() !== null) return;
+      await runner.run();
+      this.#drain = null;
     }
-    return false;
   }
 
   #note(e: TwgEvent): void {
-    if (e.e === "sink.troubled" || e.e === "sink.detached") this.#troubles.set(e.sink, fromWire(e.failure));
+    if (e.e !== "sink.troubled" && e.e !== "sink.detached") return;
+    this.#troubles.set(e.sink, fromWire(e.failure));
+    if (this.#owned() !== null) this.#drain?.("another process writes the sink");
   }
 
-  #stuck({ sinks }: RecoverPlan): Failure {
-    const behind = sinks.filter((s) => s.gaps.length > 0);
-    const cause = behind.map((s) => this.#troubles.get(s.sink)).find((f) => f !== undefined);
-    // Somebody writes there: that is the whole of it.
-    if (cause?.code === "coverage.owned") return cause;
-    const text = behind.map((s) => `${s.sink} lacks ${positionsOf(s.gaps)} positions`).join(", ");
+  #owned(): Failure | null {
+    return [...this.#troubles.values()].find((f) => f.code === "coverage.owned") ?? null;
+  }
+
+  #behind(left: ReadonlyMap<string, bigint>): Failure {
+    const owned = this.#owned();
+    if (owned !== null) return owned;
+    const behind = [...left].filter(([, lacks]) => lacks > 0n);
+    const cause = behind.map(([sink]) => this.#troubles.get(sink)).find((f) => f !== undefined);
+    const text = behind.map(([sink, lacks]) => `${sink} lacks ${lacks} positions`).join(", ");
+    const hint = cause === undefined ? OTHERS : cause.hint;
     return new Failure(
       "recovery.behind",
       cause === undefined ? text : `${text}: ${cause.code}: ${cause.message}`,
-      {
-        at: this.#config.file,
-        cause,
-        ...(cause?.hint == null ? {} : { hint: cause.hint }),
-      },
+      { at: this.#whole.file, cause, ...(hint === null ? {} : { hint }) },
     );
   }
 }
+
+type ResolvedSink = ResolvedConfig["sinks"][number];
+
+const OTHERS =
+  "Another process holds them: a pipeline that has not let go of them, or another recovery; `twg inspect coverage` shows it";
 
 const stopped = (): Failure =>
   new Failure("internal.cancelled", "stopped before the end; the next run goes on where this one ended");
 
 const totalOf = ({ sinks }: RecoverPlan): bigint => positionsOf(sinks.flatMap((s) => s.gaps));
 
-function tellPlan(plan: RecoverPlan, options: RecoverOptions, cli: Cli): number {
-  if (options.json) {
-    outJson(cli, { sinks: plan.sinks });
-    return 0;
-  }
-  if (totalOf(plan) === 0n) {
-    cli.out("no gaps\n");
-    return 0;
-  }
+function tellPlan(plan: RecoverPlan, options: RecoverOptions, cli: Cli): void {
+  if (options.json) return outJson(cli, { sinks: plan.sinks });
+  if (totalOf(plan) === 0n) return cli.out("no gaps\n");
   const rows = plan.sinks.flatMap(({ sink, gaps }) =>
     gaps.map((g) => [
       sink,
@@ -184,18 +250,17 @@ function tellPlan(plan: RecoverPlan, options: RecoverOptions, cli: Cli): number 
     { head: "POSITIONS", align: "right" },
   ] as const;
   cli.out(renderTable(columns, rows, cli.outColour));
-  return 0;
 }
 
 function tellDone(
   before: RecoverPlan,
-  left: RecoverPlan,
+  left: Recovered["left"],
   ms: number,
   options: RecoverOptions,
   cli: Cli,
 ): void {
   const filled = before.sinks.map(({ sink, gaps }) => {
-    const lacks = positionsOf(left.sinks.find((s) => s.sink === sink)?.gaps ?? []);
+    const lacks = left.get(sink) ?? 0n;
     return { sink, recovered: positionsOf(gaps) - lacks, lacks };
   });
   if (options.json) outJson(cli, { sinks: filled, ms: Math.round(ms) });

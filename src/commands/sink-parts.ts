@@ -2,7 +2,7 @@
 import type { LiveTable } from "../core/coverage/live-table.ts";
 import type { CommitListener, SetCommitter } from "../core/delivery/committer.ts";
 import { type Failure, toWire } from "../core/failure/failure.ts";
-import type { StreamCoverage } from "../core/ports/coverage.ts";
+import type { StreamCoverage, WindowCoverage } from "../core/ports/coverage.ts";
 import type { Observer } from "../core/ports/observer.ts";
 import type { VersionedStore } from "../core/ports/versioned-store.ts";
 import type { ResolvedConfig } from "./config-file.ts";
@@ -55,6 +55,8 @@ export function coverageTrouble({ observer, secondary }: SinkContext): (failure:
 
 export interface SinkParts {
   readonly coverage: StreamCoverage;
+  /** The same, where recovery can fill it beside live ingest; absent: it is filled alone. */
+  readonly windows?: WindowCoverage;
   readonly committer: (listener: CommitListener) => SetCommitter;
   /** Of a table of decoded rows that is a folder of files. */
   readonly table?: LiveTable;

@@ -8,6 +8,7 @@ import { pathText, quoted } from "../core/config/problem.ts";
 import type { BatchConfig } from "./batch-config.ts";
 import type { SinkOf } from "./config-file.ts";
 import { unfitToDecode } from "./unfit-decode.ts";
+import { unfitRole } from "./unfit-role.ts";
 
 export function unfit(config: CheckedConfig): Problem[] {
   const { source, sinks } = config as unknown as BatchConfig;
@@ -18,6 +19,7 @@ export function unfit(config: CheckedConfig): Problem[] {
     }),
     ...(source.type === "files" && sinks.length > 1 ? [severalOfFiles(config)] : []),
     ...samePlaces(config, sinks),
+    ...unfitRole(config),
     ...unfitToDecode(config),
   ];
 }

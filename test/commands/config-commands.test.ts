@@ -306,6 +306,7 @@ test("schema prints JSON Schema that knows every section and no words of our own
     "decode",
     "observability",
     "pipeline",
+    "recovery",
     "secrets",
     "sink",
     "source",

@@ -5,14 +5,17 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { CoverageKeeper, type KeeperOptions } from "../../src/core/coverage/keeper.ts";
 import { encodeState } from "../../src/core/coverage/state-json.ts";
+import { recoveryInstance } from "../../src/core/coverage/windows.ts";
 import { Failure } from "../../src/core/failure/failure.ts";
 import type { Authority, Claim, Intent } from "../../src/core/ports/coverage.ts";
 import type { HostId, Life } from "../../src/core/ports/host-identity.ts";
 import type { ObjectStore, Target } from "../../src/core/ports/object-store.ts";
 import type { VersionedStore } from "../../src/core/ports/versioned-store.ts";
+import { sleep } from "../../src/core/time/clock.ts";
 import { SimTime } from "../sim/clock.ts";
 import { drive, Traffic } from "./drive.ts";
 import { FaultyStore } from "./faulty-store.ts";
+import { type WindowBench, windowContract } from "./window-contract.ts";
 
 export interface CoverageBench {
   /** Another handle, as another process has it. */
@@ -37,10 +40,55 @@ interface Node {
 const range = (from: number, next: number) => ({ from: BigInt(from), next: BigInt(next) });
 const span = (stream: string, from: number, next: number) => ({ stream, ...range(from, next) });
 
-export function coverageContract(
-  name: string,
-  make: (time: SimTime, traffic: Traffic) => Promise<CoverageBench>,
-): void {
+/** Windows, seen through keepers over the same store. */
+function keeperWindows(make: CoverageMaker): () => Promise<WindowBench> {
+  return async () => {
+    const time = new SimTime();
+    const traffic = new Traffic();
+    const bench = await make(time, traffic);
+    const objects = bench.objects();
+    const lives = new Map<string, Life>();
+    let sets = 0;
+    return {
+      life: (instance, life) => void lives.set(instance, life),
+      run: (work) => drive(time, work, traffic),
+      pass: () => drive(time, sleep(time.clock(null), LEASE_MS + 1), traffic),
+      close: () => bench.close(),
+      process: (instance) => {
+        const self: HostId = { hostname: "h", pid: 7, bootId: "b", pidNamespace: "n", startTime: instance };
+        const coverage = new CoverageKeeper(
+          { instance, leaseMs: LEASE_MS, minIntervalMs: 0 },
+          {
+            versions: bench.versions(),
+            objects,
+            clock: time.clock(null),
+            host: { self, isAlive: (other) => lives.get(other.startTime) ?? "unknown" },
+          },
+        );
+        return {
+          coverage,
+          land: async (span, authorities) => {
+            const id = `${instance}.${sets++}`;
+            const staged = await objects.stage(`${id}.parquet`);
+            await staged.append(new TextEncoder().encode(id));
+            const target = await staged.seal(1);
+            const intent = { id, targets: [target], spans: [span], authorities, rows: 1, bytes: 1 };
+            const [answer] = await coverage.intend([intent]);
+            if (answer?.ok !== true) return answer?.reason === "overlap" ? "overlap" : "fenced";
+            await objects.publish(target);
+            expect(await coverage.cover([id])).toEqual([{ ok: true }]);
+            return "landed";
+          },
+        };
+      },
+    };
+  };
+}
+
+type CoverageMaker = (time: SimTime, traffic: Traffic) => Promise<CoverageBench>;
+
+export function coverageContract(name: string, make: CoverageMaker): void {
+  windowContract(name, S, keeperWindows(make));
   describe(`coverage over ${name}`, () => {
     let bench: CoverageBench;
     let time: SimTime;
@@ -655,6 +703,28 @@ export function coverageContract(
         expect(await run(objects.sweep(b.keeper.stagedNames()))).toEqual([]);
         expect(await run(objects.probe(i.targets[0]!))).toBe("published");
         expect((await claimed(b, S2)).map((c) => c.covered)).toEqual([[range(0, 10)]]);
+      });
+
+      test("what a holder that died had intended comes to its end before its window is another's", async () => {
+        const a = await opened(recoveryInstance("a"));
+        const windows = await run(a.keeper.leaseWindows([span(S, 0, 40)]));
+        const i = { ...(await intent([], span(S, 10, 20))), authorities: windows.map((w) => w.authority) };
+        expect(await run(a.keeper.intend([i]))).toEqual([{ ok: true }]);
+        // One that lives ends what it intended itself: whoever claims the stream leaves it alone.
+        lives.set("recovery-a", "alive");
+        const live = await opened("live");
+        expect((await claimed(live, S)).map((c) => c.covered)).toEqual([[]]);
+        expect([...live.keeper.stagedNames()]).toEqual(i.targets.map((t) => t.staging));
+        lives.set("recovery-a", "dead");
+        await run(live.keeper.heartbeat(new Map([[S, 40n]])));
+        const b = await opened(recoveryInstance("b"));
+        const [taken] = await run(b.keeper.leaseWindows([span(S, 0, 40)]));
+        expect(taken?.range).toEqual(range(0, 40));
+        expect(taken?.covered).toEqual([range(10, 20)]);
+        expect(await run(objects.probe(i.targets[0]!))).toBe("published");
+        expect(await run(live.keeper.covered(S))).toEqual([]);
+        await run(live.keeper.heartbeat());
+        expect(await run(live.keeper.covered(S))).toEqual([range(10, 20)]);
       });
 
       test("a torn intent stops the claim and names what is there and what is not", async () => {

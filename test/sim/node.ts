@@ -148,7 +148,8 @@ export class SimNode {
           ? {}
           : {
               secondaries: world.beside.secondaries({
-                ...{ serial, process: this.process, clock, chance: chance.fork(), host: identity, observer },
+                ...{ instance: `s${serial}`, process: this.process, clock, chance: chance.fork() },
+                ...{ host: identity, observer },
                 shared: world.sharing !== null,
               }),
             }),

@@ -1,20 +1,38 @@
-/** A simulated table whose rows and coverage become durable in one transaction, as in a database; all processes share it. */
-import { normalRanges, overlapsRange, type Ranges, unionRanges } from "../../src/core/coverage/ranges.ts";
+/**
+ * A simulated table whose rows and coverage become durable in one transaction, as in a database; all processes share it.
+ * What a change does is what it does to the state of any other sink: the same functions.
+ */
+import {
+  asOwner,
+  type Change,
+  claim,
+  cover,
+  enter,
+  intend,
+  requireOwner,
+} from "../../src/core/coverage/changes.ts";
+import { Silence } from "../../src/core/coverage/silence.ts";
+import { type CoverageState, EMPTY_STATE } from "../../src/core/coverage/state.ts";
+import { giveBack, grant, keepHeads } from "../../src/core/coverage/window-changes.ts";
+import { isRecovery } from "../../src/core/coverage/windows.ts";
 import { bisect } from "../../src/core/delivery/bisect.ts";
 import { Failure, toWire } from "../../src/core/failure/failure.ts";
 import { withoutSpans } from "../../src/core/pipeline/span-set.ts";
 import type { BranchWriter } from "../../src/core/ports/branch-parts.ts";
-import type { Authority, Claim, StreamCoverage } from "../../src/core/ports/coverage.ts";
+import type { Authority, Claim, WindowCoverage } from "../../src/core/ports/coverage.ts";
+import type { HostIdentity } from "../../src/core/ports/host-identity.ts";
 import type { SetFiles, SetRefusal } from "../../src/core/ports/lane-parts.ts";
 import type { RawBatch } from "../../src/core/records/raw-batch.ts";
 import type { Span, StreamKey } from "../../src/core/records/stream.ts";
+import type { Clock } from "../../src/core/time/clock.ts";
 import type { SeededChance } from "./chance.ts";
 import type { SimProcess, SimTime } from "./clock.ts";
 
-interface TableStream {
-  generation: number;
-  groupEpoch: number | null;
-  covered: Ranges;
+export interface TableNode {
+  readonly process: SimProcess;
+  readonly instance: string;
+  readonly clock: Clock;
+  readonly host: HostIdentity;
 }
 
 export interface TableFaults {
@@ -37,16 +55,23 @@ interface SetRow {
 }
 
 const ROW_BYTES = 64;
+const LEASE_MS = 4_000;
 
 export class SimTable {
   /** "partition@offset value", one entry a row that was ever committed. */
   readonly rows: string[] = [];
   /** The same of rows that it refused. */
   readonly rejects: string[] = [];
-  readonly streams = new Map<StreamKey, TableStream>();
+  state: CoverageState = EMPTY_STATE;
   readonly faults: TableFaults = { fail: 0, failAfter: 0, slowMs: 4, rejectsDown: false };
   /** Told of the spans of every commit, at its very moment. */
-  onCommit: (spans: readonly Span[]) => void = () => {};
+  onCommit: (spans: readonly Span[], authorities: readonly Authority[]) => void = () => {};
+  /** Rows that came under a lease. */
+  recovered = 0;
+  /** lost_lease: whoever lost a lease may go on. */
+  canary: "lost_lease" | null = null;
+  /** Told of a commit under a lease before it has any effect. */
+  onLeasedCommit: (owner: SimProcess) => void = () => {};
   readonly #receipts = new Map<string, SetFiles>();
   /** Covers what it refused and could keep nowhere: a planted bug. */
   readonly #forgets: boolean;
@@ -59,20 +84,67 @@ export class SimTable {
     this.#chance = chance;
   }
 
-  coverage(owner: SimProcess): StreamCoverage {
-    const call = <T>(effect: () => T) => this.#call(owner, effect);
+  coverage({ process, instance, clock, host }: TableNode): WindowCoverage {
+    const silence = new Silence({ clock, host, leaseMs: LEASE_MS });
+    const life: { fenced: Failure | null; gone: ReadonlyMap<string, number>; leases: number } = {
+      fenced: null,
+      gone: new Map(),
+      leases: 0,
+    };
+    const call = <T>(effect: () => T) => this.#call(process, effect);
     const nothing = () => call(() => {});
+    const owned = <T>(change: Change<T>) =>
+      call(() => {
+        try {
+          return this.#change(asOwner(instance, change), instance);
+        } catch (e) {
+          if (e instanceof Failure && e.code === "coverage.fenced") life.fenced = e;
+          throw e;
+        }
+      });
+    const look = () => {
+      life.gone = silence.gone(this.state.owners, instance);
+    };
     return {
-      open: nothing,
-      claim: (streams, epoch) => call(() => streams.map((s) => this.#claim(s, epoch))),
-      covered: (stream) => call(() => this.#of(stream).covered),
+      open: () =>
+        call(() => {
+          const owner = { instance, host: host.self, since: 0, beat: 0 };
+          this.#change(enter(owner, new Map(), false), instance);
+          look();
+        }),
+      claim: async (streams, epoch) => {
+        const authorities = await owned(claim(streams, epoch, instance));
+        return streams.map((stream): Claim => {
+          const authority = authorities.find((a) => a.stream === stream)!;
+          const covered = this.#covered(stream);
+          return { stream, authority, covered, lost: [], origin: null, staleCommit: null };
+        });
+      },
+      covered: (stream) => call(() => this.#covered(stream)),
       recordLost: nothing,
       rememberOrigins: nothing,
       topic: () => call(() => null),
       rememberTopic: (_, memory) => call(() => memory),
       lease: (window) => call(() => ({ kind: "lease", window, lease: 1 }) as const),
-      heartbeat: nothing,
-      fenced: null,
+      leaseWindows: async (wanted) => {
+        const granted = await owned(grant(wanted, instance, ++life.leases, life.gone));
+        return granted.map((g) => ({ ...g, covered: this.#covered(g.stream) }));
+      },
+      releaseWindows: () => owned(giveBack(instance)),
+      holds: ({ authority: a }) =>
+        life.fenced === null && a.kind === "lease" && this.state.leases.get(a.window)?.lease === a.lease,
+      heartbeat: async (heads) => {
+        await owned((state) => ({
+          state: isRecovery(instance)
+            ? { ...state }
+            : { ...keepHeads(instance, heads ?? new Map())(state).state },
+          answer: undefined,
+        }));
+        look();
+      },
+      get fenced() {
+        return life.fenced;
+      },
       close: () => Promise.resolve(),
     };
   }
@@ -110,6 +182,7 @@ export class SimTable {
           sent.slice(from, next).some(isPoison) ? "poison" : null,
         );
         const bad = new Set("sink" in found ? [] : found.refused.map((r) => r.row));
+        if (authorities.some((a) => a.kind === "lease")) this.onLeasedCommit(owner);
         const answer = await call(() => this.#commit(id, sent, bad, spans, authorities));
         if (rows === sent) rows = [];
         return answer;
@@ -148,39 +221,34 @@ export class SimTable {
       bytes: rows.length * ROW_BYTES,
       ...told,
     };
-    for (const s of spans) {
-      const proven = authorities.some(
-        (a) =>
-          a.kind === "generation" && a.stream === s.stream && a.generation === this.#of(s.stream).generation,
-      );
-      if (!proven) return { refused: "fenced", detail: s.stream };
-      if (overlapsRange(this.#of(s.stream).covered, s)) return { refused: "overlap", detail: s.stream };
-    }
-    this.onCommit(spans);
+    const intent = { id, targets: [], spans, authorities, rows: 0, bytes: 0 };
+    const { state, answer } = intend([intent])(this.state);
+    const [denied] = answer;
+    const leased = authorities.some((a) => a.kind === "lease");
+    const lets = leased && this.canary === "lost_lease";
+    if (denied?.ok === false && denied.reason !== "gone" && !lets)
+      return { refused: denied.reason, detail: denied.detail };
+    this.onCommit(spans, authorities);
     this.#receipts.set(id, done);
     this.rows.push(...rows.map((r) => r.text));
+    if (leased) this.recovered += rows.length;
     if (!down) this.rejects.push(...refused.map((r) => r.text));
-    for (const s of spans) {
-      const of = this.#of(s.stream);
-      of.covered = unionRanges(of.covered, normalRanges([s]));
-    }
+    const intents = new Map(state.intents).set(id, intent);
+    this.state = { ...cover([id])({ ...state, intents }).state, index: [] };
     return done;
   }
 
-  #claim(stream: StreamKey, epoch: number | null): Claim {
-    const of = this.#of(stream);
-    if (epoch !== null && of.groupEpoch !== null && epoch < of.groupEpoch)
-      throw new Failure("coverage.epoch_behind", `${stream} was claimed under ${of.groupEpoch}`);
-    of.groupEpoch = epoch;
-    of.generation++;
-    const authority = { kind: "generation", stream, generation: of.generation } as const;
-    return { stream, authority, covered: of.covered, lost: [], origin: null, staleCommit: null };
+  #covered(stream: StreamKey) {
+    return this.state.streams.get(stream)?.covered ?? [];
   }
 
-  #of(stream: StreamKey): TableStream {
-    const known = this.streams.get(stream) ?? { generation: 0, groupEpoch: null, covered: [] };
-    this.streams.set(stream, known);
-    return known;
+  /** Every change is a sign of life. */
+  #change<T>(change: Change<T>, instance: string): T {
+    const { state, answer } = change(this.state);
+    requireOwner(state, instance);
+    const owners = state.owners.map((o) => (o.instance === instance ? { ...o, beat: o.beat + 1 } : o));
+    this.state = { ...state, owners };
+    return answer;
   }
 
   /** Calls of a dead process never return. */

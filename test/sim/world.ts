@@ -27,7 +27,12 @@ export interface SimResult {
   readonly steps: number;
   readonly simulatedMs: number;
   /** Rows of the sinks beside the raw one. */
-  readonly beside?: { readonly side: number; readonly table: number };
+  readonly beside?: {
+    readonly side: number;
+    readonly table: number;
+    /** Of the table's: those that came from raw while live ingest worked. */
+    readonly recovered: number;
+  };
 }
 
 export interface SimOptions {
@@ -84,6 +89,10 @@ class World {
   readonly #oracles: Oracle[];
   readonly #node: NodeWorld;
   readonly #complaints: string[] = [];
+  readonly #replays: ReplayNode[] = [];
+  readonly #replayChance: SeededChance;
+  /** Recovery is troubled. */
+  #hangs = true;
   #writeFaults = 0;
   #healed = false;
   /** The pipeline stopped at a log that was cut, as it must. */
@@ -97,6 +106,7 @@ class World {
     this.#o = options;
     const chance = new SeededChance(seed);
     this.#chance = chance;
+    this.#replayChance = new SeededChance(seed).fork();
     const clock = this.#time.clock(null);
     this.#cluster = new FakeCluster({ clock, brokers: 3 });
     const groups = options.groups === true;
@@ -135,7 +145,16 @@ class World {
     this.#every(100, 2500, () => this.#mischief());
     this.#every(50, 1500, () => this.#supervise());
     const { beside } = this.#node;
-    if (beside !== null) this.#every(200, 4000, () => beside.mischief());
+    if (beside !== null) {
+      this.#every(200, 4000, () => beside.mischief());
+      this.#every(500, 4000, () => this.#recoverBeside(beside));
+      // Where it does most harm: what it was about to commit it commits when others have its windows.
+      beside.table.onLeasedCommit = (process) => {
+        if (!this.#hangs || this.#replayChance.next() >= 0.3) return;
+        this.#say(`${process.name} hangs`);
+        process.paused = true;
+      };
+    }
     await this.#until(() => false, CHAOS_MS);
     await this.#heal();
     const leftovers = this.#o.groups === true;
@@ -143,10 +162,11 @@ class World {
     this.#complaints.push(...(await judge(this.#oracles, this.#folder, this.#node.coverage, judged)));
     this.#complaints.push(...bugs(this.#node.nodes));
     const found = await beside?.judge(this.#oracles[0]!);
+    const recovered = beside?.table.recovered ?? 0;
     this.#complaints.push(...(found?.complaints ?? []));
     if (beside !== null) await this.#recover(beside);
     return {
-      ...(found === undefined ? {} : { beside: { side: found.side, table: found.table } }),
+      ...(found === undefined ? {} : { beside: { side: found.side, table: found.table, recovered } }),
       seed: this.#seed,
       complaints: this.#complaints,
       records: this.#oracles.reduce((n, o) => n + o.records, 0),
@@ -159,6 +179,7 @@ class World {
   /** Everything works again; one fresh process after the other until one has caught up. */
   async #heal(): Promise<void> {
     this.#healed = true;
+    for (const r of this.#replays) r.kill();
     for (const o of this.#oracles) o.endTransaction();
     Object.assign(this.#folder.faults, { fail: 0, failAfter: 0, fullUntil: -1 });
     this.#node.beside?.heal();
@@ -184,40 +205,49 @@ class World {
     this.#complaints.push("the healed world did not catch up");
   }
 
+  /** One or two processes that recover while live ingest works: they start, die and hang. */
+  #recoverBeside(beside: BesideWorld): void {
+    const c = this.#replayChance;
+    const running = this.#replays.filter((n) => n.running);
+    // Often longer than a lease: others have taken its windows by then.
+    for (const n of running) if (c.next() < 0.3) n.process.paused = false;
+    const working = running.filter((n) => !n.process.paused).length;
+    if (working < 1 || (working < 2 && c.next() < 0.5)) return void this.#replay(beside);
+    if (c.next() < 0.25) c.pick(running).kill();
+  }
+
+  #replay(beside: BesideWorld): ReplayNode {
+    const onEvent = (name: string, event: TwgEvent) => this.#tell(name, event);
+    const world = { ...this.#node, beside, onEvent };
+    const node = new ReplayNode(world, this.#replays.length, this.#replayChance.fork(), this.#replays);
+    this.#replays.push(node);
+    this.#say(`${node.process.name} starts`);
+    return node;
+  }
+
   /** What the sinks beside lack comes from raw, with faults and kills at first; then nothing is missing. */
   async #recover(beside: BesideWorld): Promise<void> {
     for (const n of this.#node.nodes) n.kill();
-    const nodes: ReplayNode[] = [];
-    const world = {
-      ...this.#node,
-      beside,
-      onEvent: (name: string, event: TwgEvent) => this.#tell(name, event),
-    };
-    const chance = this.#chance.fork();
-    const start = () => {
-      const node = new ReplayNode(world, nodes.length, chance.fork(), nodes);
-      nodes.push(node);
-      return node;
-    };
+    const world = { coverage: this.#node.coverage, beside };
     for (const end = this.#time.nowMs + RECOVERY_CHAOS_MS; this.#time.nowMs < end; ) {
       beside.mischief();
-      const last = nodes.at(-1);
-      if (last === undefined || !last.running) start();
-      else if (chance.next() < 0.4) last.kill();
-      await this.#until(() => false, this.#time.nowMs + 100 + chance.int(2_000));
+      this.#recoverBeside(beside);
+      await this.#until(() => false, this.#time.nowMs + 100 + this.#replayChance.int(2_000));
     }
     beside.heal();
-    nodes.at(-1)?.kill();
+    this.#hangs = false;
+    for (const n of this.#replays) n.kill();
     for (let rounds = 0; rounds < RECOVERY_ROUNDS; rounds++) {
-      if ((await missing(world)).wanted.size === 0) break;
-      const node = start();
-      await this.#until(() => node.outcome !== "running", this.#time.nowMs + HEAL_MS);
-      if (node.outcome !== "done") this.#complaints.push(`recovery ended with ${node.outcome}`);
+      if ((await missing(world)).lacks.size === 0) break;
+      const nodes = [this.#replay(beside), this.#replay(beside)];
+      await this.#until(() => nodes.every((n) => n.outcome !== "running"), this.#time.nowMs + HEAL_MS);
+      for (const { outcome } of nodes)
+        if (outcome !== "done") this.#complaints.push(`recovery ended with ${outcome}`);
     }
-    for (const { outcome } of nodes)
+    for (const { outcome } of this.#replays)
       if (outcome instanceof Failure && outcome.code === "internal.bug")
         this.#complaints.push(`recovery ended with ${outcome.message}`);
-    const left = (await missing(world)).wanted;
+    const left = (await missing(world)).lacks;
     if (left.size > 0) this.#complaints.push(`recovery left gaps in ${[...left.keys()]}`);
     this.#complaints.push(...(await beside.judgeRecovered(await rowsIn(this.#folder))), ...beside.complaints);
   }

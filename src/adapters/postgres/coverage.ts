@@ -7,19 +7,22 @@
  */
 import { judgeOwners } from "../../core/coverage/judge.ts";
 import { waitedOut } from "../../core/coverage/outage.ts";
+import { Silence } from "../../core/coverage/silence.ts";
 import type { Owner } from "../../core/coverage/state.ts";
+import { isRecovery } from "../../core/coverage/windows.ts";
 import { asFailure, Failure } from "../../core/failure/failure.ts";
 import type {
   Authority,
   Claim,
+  LeasedWindow,
   LostRange,
   Origin,
   Range,
-  StreamCoverage,
   TopicMemory,
+  WindowCoverage,
 } from "../../core/ports/coverage.ts";
 import type { HostIdentity } from "../../core/ports/host-identity.ts";
-import type { StreamKey } from "../../core/records/stream.ts";
+import type { Span, StreamKey } from "../../core/records/stream.ts";
 import { sleep } from "../../core/time/clock.ts";
 import { type ClientParts, PgConnection } from "./client.ts";
 import type { PostgresSettings } from "./settings.ts";
@@ -35,6 +38,7 @@ import {
   writeTopic,
 } from "./state/streams.ts";
 import { makeState, type SinkKey, type StateNames, stateNames } from "./state/tables.ts";
+import { dropWindows, grantWindows, heldWindows, writeHeads } from "./state/windows.ts";
 
 export interface PostgresCoverageOptions {
   readonly settings: PostgresSettings;
@@ -59,7 +63,7 @@ export interface PostgresCoverageParts extends ClientParts {
   readonly trouble?: (failure: Failure | null) => void;
 }
 
-export class PostgresCoverage implements StreamCoverage {
+export class PostgresCoverage implements WindowCoverage {
   readonly #o: PostgresCoverageOptions;
   readonly #p: PostgresCoverageParts;
   readonly #names: StateNames;
@@ -71,6 +75,14 @@ export class PostgresCoverage implements StreamCoverage {
   #line: Promise<unknown> = Promise.resolve();
   #entered = false;
   #fenced: Failure | null = null;
+  readonly #silence: Silence;
+  /** Who had fallen silent at the last heartbeat. */
+  #gone: ReadonlyMap<string, number> = new Map();
+  #leases = 0;
+  /** Names of the windows that were ours at the last look. */
+  #held: ReadonlySet<string> = new Set();
+  /** As they were last written. */
+  #heads: ReadonlyMap<StreamKey, bigint> = new Map();
 
   constructor(options: PostgresCoverageOptions, parts: PostgresCoverageParts) {
     this.#o = options;
@@ -78,6 +90,11 @@ export class PostgresCoverage implements StreamCoverage {
     this.#settings = options.settings;
     this.#names = stateNames(options.stateSchema);
     this.#key = { pipeline: options.pipeline, sink: options.sink };
+    this.#silence = new Silence({ clock: parts.clock, host: parts.host, leaseMs: options.leaseMs });
+  }
+
+  get #recovers(): boolean {
+    return isRecovery(this.#o.instance);
   }
 
   /** Connections that are opened from now on use these. */
@@ -102,10 +119,24 @@ export class PostgresCoverage implements StreamCoverage {
       const place = `${this.#o.settings.hosts.map((h) => h.host).join(",")} schema ${this.#o.stateSchema}`;
       const judge = { instance, host, clock, leaseMs, place, signal, owners, waiting };
       const there = await owners();
-      const gone = this.#o.shared ? surelyDead(there, host) : await judgeOwners(judge, there);
+      const gone = await this.#displaced(there, (ingest) => judgeOwners(judge, ingest));
       if (await lasting(() => this.#transaction((c) => this.#enter(c, gone, since)))) break;
     }
     this.#entered = true;
+    if (this.#recovers) await lasting(() => this.#look());
+  }
+
+  /** Of recovery only its like: a grant takes live owners out, with what that takes. */
+  async #displaced(
+    there: readonly Owner[],
+    judged: (ingest: readonly Owner[]) => Promise<ReadonlyMap<string, number>>,
+  ): Promise<ReadonlyMap<string, number>> {
+    const { host } = this.#p;
+    const recovery = there.filter((o) => isRecovery(o.instance));
+    if (this.#recovers) return surelyDead(recovery, host);
+    if (this.#o.shared) return surelyDead(there, host);
+    const ingest = there.filter((o) => !isRecovery(o.instance));
+    return new Map([...(await judged(ingest)), ...surelyDead(recovery, host)]);
   }
 
   claim(streams: readonly StreamKey[], groupEpoch: number | null): Promise<readonly Claim[]> {
@@ -141,8 +172,45 @@ export class PostgresCoverage implements StreamCoverage {
     );
   }
 
-  heartbeat(): Promise<void> {
-    return this.#owned(() => Promise.resolve());
+  async leaseWindows(wanted: readonly Span[]): Promise<readonly LeasedWindow[]> {
+    const { instance } = this.#o;
+    const serial = ++this.#leases;
+    const granted = await this.#owned(async (c) => {
+      await lockSink(c, this.#key);
+      return grantWindows(c, this.#names, this.#key, { holder: instance, serial, wanted, gone: this.#gone });
+    });
+    this.#held = new Set(granted.map(nameOf));
+    return granted;
+  }
+
+  async releaseWindows(): Promise<void> {
+    this.#held = new Set();
+    await this.#owned((c) => dropWindows(c, this.#names, this.#key, this.#o.instance));
+  }
+
+  holds(window: LeasedWindow): boolean {
+    return this.#fenced === null && this.#held.has(nameOf(window));
+  }
+
+  async heartbeat(heads: ReadonlyMap<StreamKey, bigint> = new Map()): Promise<void> {
+    if (this.#recovers) {
+      await this.#owned(() => Promise.resolve());
+      return this.#look();
+    }
+    const moved = new Map([...heads].filter(([stream, head]) => this.#heads.get(stream) !== head));
+    await this.#owned(async (c) => {
+      if (moved.size > 0) await writeHeads(c, this.#names, this.#key, this.#o.instance, moved);
+    });
+    this.#heads = new Map([...this.#heads, ...moved]);
+  }
+
+  /** Who has fallen silent, and which windows are ours. */
+  async #look(): Promise<void> {
+    const { instance } = this.#o;
+    const owners = await this.#alone((c) => readOwners(c, this.#names, this.#key));
+    this.#gone = this.#silence.gone(owners, instance);
+    const held = await this.#alone((c) => heldWindows(c, this.#names, this.#key, instance));
+    this.#held = new Set([...this.#held].filter((name) => held.has(name)));
   }
 
   /** Leaves, so that a successor need not wait for the lease. That it fails changes nothing but that. */
@@ -162,7 +230,9 @@ export class PostgresCoverage implements StreamCoverage {
     await lockSink(c, this.#key);
     const others = (await readOwners(c, this.#names, this.#key)).filter((o) => o.instance !== instance);
     const left = others.filter((o) => gone.get(o.instance) === o.beat).map((o) => o.instance);
-    if (left.length < others.length && !this.#o.shared) return false;
+    const beside = this.#o.shared === true || this.#recovers;
+    const inTheWay = others.some((o) => !isRecovery(o.instance) && !left.includes(o.instance));
+    if (inTheWay && !beside) return false;
     const of = [pipeline, sink, instance];
     const listed = [pipeline, sink, JSON.stringify(left)];
     await c.pipeline([
@@ -182,6 +252,11 @@ export class PostgresCoverage implements StreamCoverage {
                WHERE pipeline = $1 AND sink = $2 AND starts_with(r.writer, i)`,
         parameters: listed,
       },
+      {
+        sql: `DELETE FROM ${this.#names.table("lease")}
+               WHERE pipeline = $1 AND sink = $2 AND owner IN (SELECT jsonb_array_elements_text($3::jsonb))`,
+        parameters: listed,
+      },
     ]);
     return true;
   }
@@ -198,6 +273,7 @@ export class PostgresCoverage implements StreamCoverage {
         parameters: of,
       },
     ]);
+    await dropWindows(c, this.#names, this.#key, this.#o.instance);
   }
 
   // ---- transactions
@@ -257,3 +333,5 @@ function surelyDead(owners: readonly Owner[], host: HostIdentity): ReadonlyMap<s
   const dead = owners.filter((o) => host.isAlive(o.host) === "dead");
   return new Map(dead.map((o) => [o.instance, o.beat]));
 }
+
+const nameOf = ({ authority }: LeasedWindow): string => (authority.kind === "lease" ? authority.window : "");

@@ -17,6 +17,8 @@ import {
   observabilitySpec,
   type PipelineSection,
   pipelineSpec,
+  type RecoverySection,
+  recoverySpec,
   type SecretsSection,
   secretsSpec,
 } from "./sections.ts";
@@ -26,6 +28,7 @@ export interface CheckedConfig {
   readonly file: string;
   readonly pipeline: PipelineSection;
   readonly batch: BatchSection;
+  readonly recovery: RecoverySection;
   readonly observability: ObservabilitySection;
   readonly secrets: SecretsSection;
   /** Null: records stay bytes. */
@@ -54,6 +57,7 @@ export const MAX_SINKS = 16;
 export const SECTIONS = {
   pipeline: pipelineSpec,
   batch: batchSpec,
+  recovery: recoverySpec,
   observability: observabilitySpec,
   secrets: secretsSpec,
 } as const;
@@ -289,16 +293,6 @@ class Check {
   #across(parts: Record<string, unknown>): void {
     const pipeline = parts.pipeline as PipelineSection | undefined;
     const batch = parts.batch as BatchSection | undefined;
-    if (pipeline?.role === "recovery") {
-      const hint = "with one sink there is nothing to recover";
-      this.#say(
-        "config.not_in_this_version",
-        ["pipeline", "role"],
-        quoted("recovery"),
-        `"ingest" | "both"`,
-        hint,
-      );
-    }
     if (pipeline === undefined || batch === undefined || batch.max_bytes <= pipeline.max_bytes) return;
     if (own(own(this.#root, "batch"), "max_bytes") === undefined) {
       // A default must not stand in the way of a small budget that was asked for.

@@ -11,10 +11,6 @@ export const LATER_SECTIONS: ReadonlyMap<string, string> = new Map([
   ["dlq", "dead letters are not in this version: raw records are never rejected"],
   ["dedup", "content deduplication is not in this version; every position still lands exactly once"],
   ["catalog", "table catalogs are not in this version"],
-  [
-    "recovery",
-    "recovery beside live ingest is not in this version; `twg recover` fills gaps while the pipeline is stopped",
-  ],
 ]);
 
 /** Options of sections that exist, by path without indexes. */

@@ -31,8 +31,12 @@ export const pipelineSpec = z
     role: z
       .enum(["ingest", "recovery", "both"])
       .default("ingest")
-      .describe("What this process does: live ingest, recovery of gaps in secondary sinks, or both.")
-      .meta({ why: "With one sink there is nothing to recover; `both` then does the same as `ingest`." }),
+      .describe(
+        "What `twg stream` does: live ingest, recovery of gaps in secondary sinks from raw, or both in one process.",
+      )
+      .meta({
+        why: "With one sink there is nothing to recover. Processes that only recover may run anywhere, any number of them, beside the one that reads the source.",
+      }),
     state_dir: z
       .string()
       .min(1)
@@ -83,6 +87,27 @@ export const pipelineSpec = z
       .meta({ unit: "ms", examples: ["30s"], why: "The grace period of Kubernetes." }),
   })
   .describe("The pipeline as a whole.");
+
+export const recoverySpec = z
+  .strictObject({
+    window_bytes: byteSize({ min: MIB, max: 16 * 1024 * MIB })
+      .default(256 * MIB)
+      .describe(
+        "Most bytes of raw files that are leased and filled at a time; a larger set of files is taken whole. What a process that dies was at waits for the end of its lease.",
+      )
+      .meta({ unit: "bytes", examples: ["256MiB"], why: "As much as one raw file of the default size." }),
+    max_bytes: byteSize({ min: 4 * MIB, max: 64 * 1024 * MIB })
+      .default(32 * MIB)
+      .describe(
+        "Most bytes of raw files in flight between their reading and the sinks; one set is always taken.",
+      )
+      .meta({ unit: "bytes", examples: ["32MiB"], why: "As `pipeline.max_bytes`." }),
+    max_bytes_per_s: byteSize({ min: 1 })
+      .optional()
+      .describe("Rate limit of recovery in bytes of raw files, so that live ingest keeps its own.")
+      .meta({ unit: "bytes/s", examples: ["20MiB"], why: "Without it: no limit." }),
+  })
+  .describe("Filling gaps of secondary sinks from raw: `twg recover`.");
 
 /** A lane's columns are made for so much at most; `[batch]` can only make them smaller. */
 export const RAW_BATCH_RECORDS = 65_536;
@@ -179,6 +204,7 @@ export const secretsSpec = z
   .describe('Where `{ secret = "name" }` values come from.');
 
 export type PipelineSection = z.output<typeof pipelineSpec>;
+export type RecoverySection = z.output<typeof recoverySpec>;
 export type BatchSection = z.output<typeof batchSpec>;
 export type ObservabilitySection = z.output<typeof observabilitySpec>;
 export type SecretsSection = z.output<typeof secretsSpec>;

@@ -23,6 +23,7 @@ import {
   type SegmentRef,
   type StreamState,
 } from "./state.ts";
+import { isRecovery, parseWindow, tidiedLeases, windowInTheWay, windowsOf } from "./windows.ts";
 
 export interface Changed<T> {
   /** The same object as before if nothing changed. */
@@ -72,8 +73,8 @@ export function asOwner<T>(instance: string, change: Change<T>): Change<T> {
 
 /**
  * Enters the store. `gone` names owners judged dead, each with the beat at which it was judged: if one has
- * written since, the judgement is void. An exclusive owner enters only if nobody else is left; then the answer
- * is empty, else the owners that stand in the way.
+ * written since, the judgement is void. An exclusive owner enters only if nobody else is left but recovery; then the
+ * answer is empty, else the owners that stand in the way.
  */
 export function enter(
   me: Owner,
@@ -82,11 +83,13 @@ export function enter(
 ): Change<readonly Owner[]> {
   return (state) => {
     const others = state.owners.filter((o) => o.instance !== me.instance && gone.get(o.instance) !== o.beat);
-    if (exclusive && others.length > 0) return { state, answer: others };
+    const inTheWay = exclusive ? others.filter((o) => !isRecovery(o.instance)) : [];
+    if (inTheWay.length > 0) return { state, answer: inTheWay };
     if (state.owners.some((o) => o.instance === me.instance) && others.length + 1 === state.owners.length) {
       return { state, answer: [] };
     }
-    return { state: { ...state, owners: [...others, me] }, answer: [] };
+    const owners = [...others, me];
+    return { state: { ...state, owners, leases: tidiedLeases({ ...state, owners }) }, answer: [] };
   };
 }
 
@@ -96,7 +99,8 @@ export function leave(instance: string): Change<void> {
     const streams = new Map(state.streams);
     for (const [key, s] of streams) if (s.owner === instance) streams.set(key, { ...s, owner: null });
     const owners = state.owners.filter((o) => o.instance !== instance);
-    return { state: { ...state, owners, streams }, answer: undefined };
+    const leases = tidiedLeases({ ...state, owners });
+    return { state: { ...state, owners, streams, leases }, answer: undefined };
   };
 }
 
@@ -189,7 +193,7 @@ function refuse(state: CoverageState, intent: Intent): IntendResult | null {
   checkSpans(intent);
   const fenced = heldBack(state, intent);
   if (fenced !== null) return { ok: false, reason: "fenced", detail: fenced };
-  const overlap = collision(state, intent.spans);
+  const overlap = collision(state, intent.spans) ?? leased(state, intent);
   return overlap === null ? null : { ok: false, reason: "overlap", detail: overlap };
 }
 
@@ -216,10 +220,30 @@ function heldBack(state: CoverageState, intent: Intent): string | null {
       if (held !== a.generation) return `generation ${a.generation} of ${a.stream} was superseded by ${held}`;
     }
   }
-  const leased = intent.authorities.some((a) => a.kind === "lease");
-  const mine = new Set(intent.authorities.map((a) => (a.kind === "generation" ? a.stream : "")));
-  const bare = intent.spans.find((s) => !leased && !mine.has(s.stream));
-  return bare === undefined ? null : `no authority over ${bare.stream}`;
+  const bare = intent.spans.find((s) => !intent.authorities.some((a) => allows(a, s)));
+  return bare === undefined ? null : `no authority over ${spanText(bare)}`;
+}
+
+/** A lease that is of no window is one of whatever its holder meant by it. */
+function allows(a: Authority, span: Span): boolean {
+  if (a.kind === "generation") return a.stream === span.stream;
+  const w = parseWindow(a.window);
+  if (w === null) return true;
+  return w.stream === span.stream && w.from <= span.from && w.next !== null && span.next <= w.next;
+}
+
+/** Live ingest keeps out of what recovery has leased, and one recovery out of another's. */
+function leased(state: CoverageState, intent: Intent): string | null {
+  if (state.leases.size === 0) return null;
+  const windows = windowsOf(state);
+  const holders = intent.authorities.flatMap((a) =>
+    a.kind === "lease" ? [parseWindow(a.window)?.holder] : [],
+  );
+  for (const span of intent.spans) {
+    const hit = windowInTheWay(windows, span, holders[0] ?? null);
+    if (hit !== null) return `${spanText(span)} is leased by ${hit.holder}`;
+  }
+  return null;
 }
 
 function collision(state: CoverageState, spans: readonly Span[]): string | null {

@@ -9,14 +9,16 @@ import type {
   CoverageStore,
   IntendResult,
   Intent,
+  LeasedWindow,
   LostRange,
   Origin,
   TopicMemory,
+  WindowCoverage,
 } from "../ports/coverage.ts";
 import type { HostIdentity } from "../ports/host-identity.ts";
 import type { ObjectStore } from "../ports/object-store.ts";
 import type { VersionedStore } from "../ports/versioned-store.ts";
-import { isEarlierLife, type StreamKey } from "../records/stream.ts";
+import { isEarlierLife, type Span, type StreamKey } from "../records/stream.ts";
 import { type Clock, sleep } from "../time/clock.ts";
 import { CasQueue } from "./cas-queue.ts";
 import {
@@ -38,13 +40,15 @@ import {
 import { IndexSegments } from "./index-segments.ts";
 import { judgeOwners } from "./judge.ts";
 import { waitedOut } from "./outage.ts";
-import { normalRanges, type Ranges } from "./ranges.ts";
+import { normalRanges, overlapsRange, type Ranges } from "./ranges.ts";
 import { type Hook, settleIntent } from "./settle.ts";
 import { Silence } from "./silence.ts";
 import { type CoverageState, NEW_STREAM, type Owner } from "./state.ts";
+import { giveBack, grant, keepHeads } from "./window-changes.ts";
+import { isRecovery } from "./windows.ts";
 
 export interface KeeperOptions {
-  /** Unique to this process; part of its tags. */
+  /** Unique to this process; part of its tags. One of `recoveryInstance` fills windows, and claims no stream. */
   readonly instance: string;
   /** An owner of whom nothing else is known is dead when its beat stood still this long on our clock. */
   readonly leaseMs: number;
@@ -71,13 +75,15 @@ export interface KeeperParts {
   readonly trouble?: (failure: Failure | null) => void;
 }
 
-export class CoverageKeeper implements CoverageStore {
+export class CoverageKeeper implements CoverageStore, WindowCoverage {
   readonly #o: KeeperOptions;
   readonly #p: KeeperParts;
   readonly #queue: CasQueue;
   readonly #segments: IndexSegments;
-  /** Of a store that is shared, null: it is not. */
-  readonly #silence: Silence | null;
+  readonly #silence: Silence;
+  /** Of recovery: who had fallen silent at the last heartbeat. */
+  #gone: ReadonlyMap<string, number> = new Map();
+  #leases = 0;
   readonly #life = new AbortController();
   /** Intents of this process that are under way. */
   readonly #own = new Set<string>();
@@ -88,9 +94,10 @@ export class CoverageKeeper implements CoverageStore {
   constructor(options: KeeperOptions, parts: KeeperParts) {
     this.#o = options;
     this.#p = parts;
-    const { instance, minIntervalMs } = options;
+    const { instance, minIntervalMs, leaseMs } = options;
+    const { clock, host } = parts;
     this.#queue = new CasQueue({ instance, minIntervalMs, versions: parts.versions, clock: parts.clock });
-    this.#silence = options.shared ? new Silence(parts.clock, parts.host, options.leaseMs) : null;
+    this.#silence = new Silence({ clock, host, leaseMs });
     this.#segments = new IndexSegments(parts.versions, instance);
   }
 
@@ -103,9 +110,13 @@ export class CoverageKeeper implements CoverageStore {
     return this.#queue.state;
   }
 
-  /** True if no other process works on this sink, as far as was seen last. */
+  /** True if no other process works on this sink, as far as was seen last. Recovery never takes itself for alone. */
   get isAlone(): boolean {
-    return this.state.owners.every((o) => o.instance === this.#o.instance);
+    return !this.#recovers && this.state.owners.every((o) => o.instance === this.#o.instance);
+  }
+
+  get #recovers(): boolean {
+    return isRecovery(this.#o.instance);
   }
 
   /** Staged objects that open intents name: those are not strays. */
@@ -119,11 +130,13 @@ export class CoverageKeeper implements CoverageStore {
     const me: Owner = { instance, host: this.#p.host.self, since: this.#p.clock.now(), beat: 0 };
     for (;;) {
       await this.#queue.reload();
-      const gone = shared ? this.#surelyDead() : await this.#judge();
-      const inTheWay = await this.#queue.change(enter(me, gone, !shared));
+      const beside = shared || this.#recovers;
+      const gone = beside ? this.#surelyDead() : await this.#judge();
+      const inTheWay = await this.#queue.change(enter(me, gone, !beside));
       if (inTheWay.length === 0) break;
     }
     this.#entered = true;
+    if (this.#recovers) this.#gone = this.#silence.gone(this.state.owners, instance);
     // Whoever put a segment that no state names can't make one name it any more: it is fenced by now.
     const named = shared ? null : new Set(this.state.segments.map((s) => s.name));
     if (this.isAlone) await this.#p.versions.sweep(named);
@@ -192,9 +205,35 @@ export class CoverageKeeper implements CoverageStore {
     return this.#waitedOut(() => this.#owned(lease(window, this.#o.instance)));
   }
 
-  heartbeat(): Promise<void> {
-    if (this.#silence === null) return this.#owned(beat);
-    return this.#owned(beatWithout(this.#silence.gone(this.state.owners, this.#o.instance)));
+  async leaseWindows(wanted: readonly Span[]): Promise<readonly LeasedWindow[]> {
+    const change = grant(wanted, this.#o.instance, ++this.#leases, this.#gone);
+    const granted = await this.#owned(change);
+    const within = (s: Span) => granted.some((g) => g.stream === s.stream && overlapsRange([g.range], s));
+    // Nobody who lives intends anything there: it was left behind by a former holder or owner.
+    await this.#settle((i) => i.spans.some(within));
+    return granted.map((g) => ({ ...g, covered: this.state.streams.get(g.stream)?.covered ?? [] }));
+  }
+
+  releaseWindows(): Promise<void> {
+    return this.#owned(giveBack(this.#o.instance));
+  }
+
+  holds({ authority }: LeasedWindow): boolean {
+    if (this.#fenced !== null || authority.kind !== "lease") return false;
+    return this.state.leases.get(authority.window)?.lease === authority.lease;
+  }
+
+  async heartbeat(heads: ReadonlyMap<StreamKey, bigint> = new Map()): Promise<void> {
+    const { instance, shared = false } = this.#o;
+    if (this.#recovers) {
+      await this.#owned(beat);
+      this.#gone = this.#silence.gone(this.state.owners, instance);
+      return;
+    }
+    // Without a group only recovery is beside us.
+    const gone = this.#silence.gone(this.state.owners, instance);
+    const out = shared ? gone : new Map([...gone].filter(([other]) => isRecovery(other)));
+    await this.#owned((state) => beatWithout(out)(keepHeads(instance, heads)(state).state));
   }
 
   /** Leaves, so that a successor need not wait for the lease. That it fails changes nothing but that. */
@@ -207,7 +246,8 @@ export class CoverageKeeper implements CoverageStore {
 
   // ---- who else is there
 
-  #judge(): Promise<ReadonlyMap<string, number>> {
+  async #judge(): Promise<ReadonlyMap<string, number>> {
+    const recovery = this.state.owners.filter((o) => isRecovery(o.instance));
     const judge = {
       instance: this.#o.instance,
       host: this.#p.host,
@@ -221,11 +261,20 @@ export class CoverageKeeper implements CoverageStore {
       },
       waiting: this.#p.waiting,
     };
-    return judgeOwners(judge, this.state.owners);
+    const gone = await judgeOwners(
+      judge,
+      this.state.owners.filter((o) => !isRecovery(o.instance)),
+    );
+    return new Map([...gone, ...this.#dead(recovery)]);
   }
 
+  /** Of recovery only its like: a grant takes live owners out, with what that takes. */
   #surelyDead(): ReadonlyMap<string, number> {
-    const dead = this.state.owners.filter((o) => this.#p.host.isAlive(o.host) === "dead");
+    return this.#dead(this.state.owners.filter((o) => !this.#recovers || isRecovery(o.instance)));
+  }
+
+  #dead(owners: readonly Owner[]): ReadonlyMap<string, number> {
+    const dead = owners.filter((o) => this.#p.host.isAlive(o.host) === "dead");
     return new Map(dead.map((o) => [o.instance, o.beat]));
   }
 
@@ -233,21 +282,29 @@ export class CoverageKeeper implements CoverageStore {
 
   /**
    * Also of what the streams were before their topic was made anew, which nobody will claim any more; and, where nobody
-   * else works, all that is open: of topics that are gone, or are not read any more.
+   * else works, all that is open: of topics that are gone, or are not read any more. What recovery is at, it ends itself.
    */
-  async #settleAll(streams: readonly StreamKey[]): Promise<void> {
+  #settleAll(streams: readonly StreamKey[]): Promise<void> {
     const concerns = (key: StreamKey) => streams.some((s) => s === key || isEarlierLife(key, s));
+    return this.#settle(
+      (i) =>
+        (i.spans.some((s) => concerns(s.stream)) && !underLease(this.state, i)) ||
+        (this.isAlone && !this.#own.has(i.id)),
+    );
+  }
+
+  async #settle(which: (intent: Intent) => boolean): Promise<void> {
     for (;;) {
-      const intent = [...this.state.intents.values()].find(
-        (i) => i.spans.some((s) => concerns(s.stream)) || (this.isAlone && !this.#own.has(i.id)),
-      );
+      const intent = [...this.state.intents.values()].find(which);
       if (intent === undefined) return;
-      await this.#waitedOut(async () => {
+      const settled = async () => {
         const outcome = await settleIntent(this.#p.objects, intent, this.#p.hook);
         if (outcome === "published") await this.#owned(cover([intent.id]));
         else await this.#owned(drop([intent.id]));
         this.#p.settled?.(intent, outcome);
-      });
+      };
+      // Recovery has other sinks to see to.
+      await (this.#recovers ? settled() : this.#waitedOut(settled));
     }
   }
 
@@ -288,4 +345,9 @@ export class CoverageKeeper implements CoverageStore {
     const trouble = (f: Failure | null) => this.#p.trouble?.(f);
     return waitedOut({ pause, trouble }, fn);
   }
+}
+
+/** Under a window of somebody who is there. */
+function underLease({ leases }: CoverageState, { authorities }: Intent): boolean {
+  return authorities.some((a) => a.kind === "lease" && leases.get(a.window)?.lease === a.lease);
 }

@@ -6,25 +6,28 @@
 import type { HostIdentity } from "../ports/host-identity.ts";
 import type { Clock } from "../time/clock.ts";
 import type { Owner } from "./state.ts";
+import { isRecovery } from "./windows.ts";
 
 /** Leases without a single write. */
 const SILENT_LEASES = 40;
 
+export interface SilenceOptions {
+  readonly clock: Clock;
+  readonly host: HostIdentity;
+  readonly leaseMs: number;
+}
+
 export class Silence {
-  readonly #clock: Clock;
-  readonly #host: HostIdentity;
-  readonly #ms: number;
+  readonly #o: SilenceOptions;
   #seen = new Map<string, { readonly beat: number; readonly since: number }>();
 
-  constructor(clock: Clock, host: HostIdentity, leaseMs: number) {
-    this.#clock = clock;
-    this.#host = host;
-    this.#ms = SILENT_LEASES * leaseMs;
+  constructor(options: SilenceOptions) {
+    this.#o = options;
   }
 
   /** Those that are gone, each with the beat at which it was judged. Call it at every heartbeat. */
   gone(owners: readonly Owner[], self: string): ReadonlyMap<string, number> {
-    const now = this.#clock.monotonic();
+    const now = this.#o.clock.monotonic();
     const seen = new Map<string, { readonly beat: number; readonly since: number }>();
     const gone = new Map<string, number>();
     for (const { instance, beat, host } of owners) {
@@ -32,10 +35,20 @@ export class Silence {
       const before = this.#seen.get(instance);
       const since = before?.beat === beat ? before.since : now;
       seen.set(instance, { beat, since });
-      const life = this.#host.isAlive(host);
-      if (life === "dead" || (life === "unknown" && now - since >= this.#ms)) gone.set(instance, beat);
+      const life = this.#o.host.isAlive(host);
+      if (life === "dead" || now - since >= this.#longest(instance, life, self)) gone.set(instance, beat);
     }
     this.#seen = seen;
     return gone;
+  }
+
+  /** How long an owner may write nothing, ms. */
+  #longest(of: string, life: "alive" | "unknown", self: string): number {
+    const { leaseMs } = this.#o;
+    // Its windows are wanted by others: one that hangs has lost them, however alive the machine calls it.
+    if (isRecovery(of) && isRecovery(self)) return leaseMs;
+    if (life === "alive") return Number.POSITIVE_INFINITY;
+    // Whom recovery misjudges claims its streams once more, and goes on.
+    return isRecovery(self) ? leaseMs : SILENT_LEASES * leaseMs;
   }
 }

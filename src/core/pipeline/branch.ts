@@ -369,7 +369,7 @@ export class Branch<B extends BranchBatch> {
     const keys = new Set(spans.map((s) => s.stream));
     const authorities = [...this.#claims.values()]
       .map((c) => c.authority)
-      .filter((a) => a.kind === "generation" && keys.has(a.stream));
+      .filter((a) => a.stream !== undefined && keys.has(a.stream));
     // It went to another member meanwhile.
     if (authorities.length < keys.size) return this.#giveUp(set);
     try {

@@ -8,7 +8,7 @@ import type { Observer } from "../ports/observer.ts";
 import type { Span, StreamKey } from "../records/stream.ts";
 import type { Clock } from "../time/clock.ts";
 import { Secondary } from "./secondary.ts";
-import { PRIMARY, type SecondarySpec } from "./secondary-parts.ts";
+import { type PlacedStream, PRIMARY, type SecondarySpec } from "./secondary-parts.ts";
 
 export interface SecondariesParts {
   readonly clock: Clock;
@@ -20,12 +20,6 @@ export interface SecondariesParts {
 const OPEN_MS = 20_000;
 const CLAIM_MS = 10_000;
 const SETTLE_MS = 10_000;
-
-export interface PlacedStream {
-  readonly stream: number;
-  readonly key: StreamKey;
-  readonly lane: number;
-}
 
 export class Secondaries {
   readonly #gate = new CoverageGate();
@@ -91,6 +85,7 @@ export class Secondaries {
   landed(spans: readonly Span[]): void {
     if (this.#all.length === 0) return;
     this.#gate.cover(PRIMARY, spans);
+    for (const s of this.#all) s.landed(spans);
     this.#check();
   }
 

@@ -5,10 +5,19 @@ import type { Failure } from "../failure/failure.ts";
 import type { StreamCoverage } from "../ports/coverage.ts";
 import type { ToBranch } from "../ports/lane.ts";
 import type { Observer } from "../ports/observer.ts";
+import type { StreamKey } from "../records/stream.ts";
 import type { Clock } from "../time/clock.ts";
 
 /** Number of the primary sink in what others come after. */
 export const PRIMARY = -1;
+
+export interface PlacedStream {
+  readonly stream: number;
+  readonly key: StreamKey;
+  readonly lane: number;
+  /** Where it is read from: nothing below is given to a sink. */
+  readonly position: bigint;
+}
 
 export interface SecondarySpec {
   readonly name: string;

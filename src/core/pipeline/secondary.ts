@@ -10,9 +10,10 @@ import type { Authority } from "../ports/coverage.ts";
 import type { FromBranch, SealedSet } from "../ports/lane.ts";
 import { type Span, type StreamKey, streamParts } from "../records/stream.ts";
 import type { Timer } from "../time/clock.ts";
-import { PRIMARY, type SecondaryParts, type SecondarySpec } from "./secondary-parts.ts";
+import { type PlacedStream, PRIMARY, type SecondaryParts, type SecondarySpec } from "./secondary-parts.ts";
 import { SinkTrouble } from "./sink-trouble.ts";
 import { withoutSpans } from "./span-set.ts";
+import { StreamHeads } from "./stream-heads.ts";
 import { tellSealed } from "./tell-sealed.ts";
 
 interface Known {
@@ -46,6 +47,7 @@ export class Secondary implements CommitListener {
   readonly #trouble: SinkTrouble;
   readonly #known = new Map<number, Known>();
   readonly #held = new Map<string, Held>();
+  readonly #heads = new StreamHeads();
   readonly #waiting: (() => void)[] = [];
   #groupEpoch: number | null = null;
   #opened = false;
@@ -92,12 +94,9 @@ export class Secondary implements CommitListener {
   }
 
   /** Streams that begin, or begin again. */
-  async claim(
-    streams: readonly { readonly stream: number; readonly key: StreamKey; readonly lane: number }[],
-    groupEpoch: number | null,
-    longestMs: number,
-  ): Promise<void> {
+  async claim(streams: readonly PlacedStream[], groupEpoch: number | null, longestMs: number): Promise<void> {
     this.#groupEpoch = groupEpoch;
+    for (const { key, position } of streams) this.#heads.begin(key, position);
     for (const s of streams) this.#known.set(s.stream, { ...s, authority: null, skip: [], placed: false });
     void this.#claim();
     const done = () => streams.every((s) => (this.#known.get(s.stream)?.authority ?? null) !== null);
@@ -168,6 +167,7 @@ export class Secondary implements CommitListener {
   forget(streams: readonly number[]): void {
     const keys = new Set(streams.flatMap((s) => this.#known.get(s)?.key ?? []));
     for (const s of streams) this.#known.delete(s);
+    for (const key of keys) this.#heads.forget(key);
     // If they come back, nobody waits for these any more.
     for (const h of [...this.#held.values()])
       if (!h.gone && h.spans.some((s) => keys.has(s.stream))) this.#drop(h);
@@ -195,6 +195,7 @@ export class Secondary implements CommitListener {
       if (k.lane !== lane) continue;
       // Claimed anew, once the lane's streams are.
       this.#known.delete(k.stream);
+      this.#heads.forget(k.key);
       this.#p.gate.forget(this.#n, k.key);
     }
     for (const h of [...this.#held.values()]) {
@@ -216,6 +217,7 @@ export class Secondary implements CommitListener {
         const { id, spans } = m;
         const held: Held = { id, lane, spans, sealed: null, gone: false };
         this.#held.set(id, held);
+        this.#heads.open(spans);
         if (this.#broken) return this.#drop(held);
         if (!this.spec.commits) this.#p.post(lane, { t: "go", id });
         return this.#check(held);
@@ -270,6 +272,11 @@ export class Secondary implements CommitListener {
     if (missing.length > 0) this.#missed(missing);
   }
 
+  /** The primary sink has covered them. */
+  landed(spans: readonly Span[]): void {
+    this.#heads.landed(spans);
+  }
+
   /** Looks again at what waits for others. */
   check(): void {
     for (const h of [...this.#held.values()]) this.#check(h);
@@ -310,6 +317,7 @@ export class Secondary implements CommitListener {
     const held = this.#held.get(id);
     if (held === undefined) return;
     this.#held.delete(id);
+    this.#heads.settled(held.spans);
     if (landed) this.#p.gate.cover(this.#n, held.spans);
     else this.#missed(held.spans);
     this.#p.moved();
@@ -317,6 +325,7 @@ export class Secondary implements CommitListener {
   }
 
   #missed(spans: readonly Span[]): void {
+    this.#heads.settled(spans);
     this.#p.gate.miss(this.#n, spans);
     this.tellGap(spans);
     this.#p.moved();
@@ -389,7 +398,8 @@ export class Secondary implements CommitListener {
   async heartbeat(): Promise<void> {
     if (!this.#opened || this.#broken) return;
     try {
-      await this.spec.coverage.heartbeat();
+      const claimed = [...this.#known.values()].filter((k) => k.authority !== null);
+      await this.spec.coverage.heartbeat(this.#heads.take(new Set(claimed.map((k) => k.key))));
     } catch (e) {
       this.#p.observer.emit({ e: "sink.troubled", sink: this.spec.name, failure: toWire(asFailure(e)) });
     }

@@ -21,7 +21,7 @@ import type { Observer } from "../ports/observer.ts";
 import type { FoundStream, StreamStart } from "../ports/source.ts";
 import { type Span, type StreamId, type StreamKey, streamKey } from "../records/stream.ts";
 
-import type { PlacedStream } from "./secondaries.ts";
+import type { PlacedStream } from "./secondary-parts.ts";
 
 export interface StartRules {
   /** Where a stream begins that has neither a commit nor coverage; "timestamp": where the source resolved it. */
@@ -110,8 +110,8 @@ export class StreamTable {
 
   /** Whom the sinks beside the primary one have to know. */
   placed(stream: number): PlacedStream {
-    const { key, lane } = this.get(stream);
-    return { stream, key, lane };
+    const { key, lane, laneStream } = this.get(stream);
+    return { stream, key, lane, position: laneStream.position };
   }
 
   /**

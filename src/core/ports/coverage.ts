@@ -25,7 +25,13 @@ export type Authority =
       readonly generation: number;
       readonly writer?: WriterIdentity;
     }
-  | { readonly kind: "lease"; readonly window: string; readonly lease: number };
+  | {
+      readonly kind: "lease";
+      readonly window: string;
+      readonly lease: number;
+      /** Of the window; absent where it is of no stream. Not stored, as the window's name tells it. */
+      readonly stream?: StreamKey;
+    };
 
 export interface Intent {
   readonly id: string;
@@ -112,13 +118,37 @@ export interface StreamCoverage {
    * Members of a group see a topic that was made anew at the same time, and its streams must have one name.
    */
   rememberTopic(name: string, memory: TopicMemory): Promise<TopicMemory>;
-  /** Recovery windows (a later issue uses them; the contract tests already do). */
+  /** Raises the lease of that name: whoever had it before has it no more. */
   lease(window: string): Promise<Authority>;
-  /** Tells others that we live. The runner calls it on an interval. */
-  heartbeat(): Promise<void>;
+  /**
+   * Tells others that we live. The runner calls it on an interval. `heads`: from where on streams that we claimed are
+   * our own, by what was settled so far: recovery may have what is below.
+   */
+  heartbeat(heads?: ReadonlyMap<StreamKey, bigint>): Promise<void>;
   /** Set when a compare-and-swap showed that another process took over. */
   readonly fenced: Failure | null;
   close(): Promise<void>;
+}
+
+/** A window that is ours, and what was covered of its stream when it became so. */
+export interface LeasedWindow {
+  readonly stream: StreamKey;
+  readonly range: Range;
+  readonly authority: Authority;
+  readonly covered: readonly Range[];
+}
+
+/** Coverage that recovery enters beside live ingest: decision 0033. */
+export interface WindowCoverage extends StreamCoverage {
+  /**
+   * At most one window within each span; those that we had end. What former holders left in them is settled. Throws
+   * what the store throws: no outage is waited out.
+   */
+  leaseWindows(wanted: readonly Span[]): Promise<readonly LeasedWindow[]>;
+  /** Nothing is written under them any more. */
+  releaseWindows(): Promise<void>;
+  /** Whether we have it, as far as was seen at the last heartbeat. */
+  holds(window: LeasedWindow): boolean;
 }
 
 /** Coverage of a sink of two-phase objects: what is being published is written down before it is. */

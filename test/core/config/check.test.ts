@@ -247,14 +247,6 @@ describe("one fault, one problem", () => {
       'did you mean "kafka"?',
     ],
     [
-      "recovery alone",
-      after('name = "orders"', 'role = "recovery"'),
-      "config.not_in_this_version",
-      4,
-      "pipeline.role",
-      "with one sink there is nothing to recover",
-    ],
-    [
       "wrong case of a role",
       after('path = "./data"', 'role = "Primary_Raw"'),
       "config.range",

@@ -171,6 +171,7 @@ describe("the effective configuration", () => {
       "[source]",
       "[source.sasl]",
       "[batch]",
+      "[recovery]",
       "[observability]",
       "[secrets]",
       "[[sink]]",

@@ -10,6 +10,7 @@
  * and its receipt tells how: that settles a COMMIT whose answer was lost.
  */
 import { normalRanges, unionRanges } from "../../../core/coverage/ranges.ts";
+import { parseWindow, type Window, windowInTheWay } from "../../../core/coverage/windows.ts";
 import { asFailure, Failure } from "../../../core/failure/failure.ts";
 import type { Authority, Range } from "../../../core/ports/coverage.ts";
 import type { SetRefusal } from "../../../core/ports/lane-parts.ts";
@@ -53,25 +54,34 @@ export class UnknownCommit extends Failure {}
 interface Locked {
   readonly generations: ReadonlyMap<StreamKey, bigint>;
   readonly covered: ReadonlyMap<StreamKey, readonly Range[]>;
+  /** Windows of recovery by name. Those of the set are locked, so that nobody takes one away meanwhile. */
+  readonly leases: ReadonlyMap<string, number>;
 }
 
 const streamsOf = (spans: readonly Span[]): string =>
   JSON.stringify([...new Set(spans.map((s) => s.stream))]);
 
-/** Locks the streams and reads what touches the spans. Within a transaction. */
+/** Locks the streams, then the windows of the set, and reads what touches the spans. Within a transaction. */
 async function lockStreams(
   connection: PgConnection,
   names: StateNames,
   key: SinkKey,
-  spans: readonly Span[],
+  { spans, authorities }: Pick<SetToCommit, "spans" | "authorities">,
 ): Promise<Locked> {
-  const [locked, touching] = await connection.pipeline([
+  const own = authorities.flatMap((a) => (a.kind === "lease" ? [a.window] : []));
+  const locking = {
+    sql: `SELECT FROM ${names.table("lease")} WHERE pipeline = $1 AND sink = $2
+             AND name IN (SELECT jsonb_array_elements_text($3::jsonb)) ORDER BY name FOR SHARE`,
+    parameters: [key.pipeline, key.sink, JSON.stringify(own)],
+  };
+  const answers = await connection.pipeline([
     {
       sql: `SELECT stream, generation::text FROM ${names.table("stream")}
              WHERE pipeline = $1 AND sink = $2 AND stream IN (SELECT jsonb_array_elements_text($3::jsonb))
              ORDER BY stream FOR UPDATE`,
       parameters: [key.pipeline, key.sink, streamsOf(spans)],
     },
+    ...(own.length === 0 ? [] : [locking]),
     {
       // A statement of its own: it sees what was committed while the lock was waited for.
       sql: `SELECT DISTINCT c.stream, c.first::text, c.next::text FROM ${names.table("coverage")} c
@@ -80,7 +90,16 @@ async function lockStreams(
              WHERE c.pipeline = $1 AND c.sink = $2`,
       parameters: [key.pipeline, key.sink, rangesJson(spans.map((s) => [s.stream, s]))],
     },
+    {
+      // Whoever grants a window holds the streams' locks, too.
+      sql: `SELECT name, lease::text FROM ${names.table("lease")}
+             WHERE pipeline = $1 AND sink = $2 AND starts_with(name, 'recovery-')`,
+      parameters: [key.pipeline, key.sink],
+    },
   ]);
+  const locked = answers[0];
+  const [touching, leased] = answers.slice(-2);
+  const leases = new Map((leased?.rows ?? []).map(([name, lease]) => [name ?? "", Number(lease)]));
   const generations = new Map((locked?.rows ?? []).map(([stream, g]) => [stream ?? "", BigInt(g ?? -1)]));
   const covered = new Map<StreamKey, Range[]>();
   for (const [stream, first, next] of touching?.rows ?? []) {
@@ -88,7 +107,7 @@ async function lockStreams(
     ranges.push({ from: BigInt(first ?? 0), next: BigInt(next ?? 0) });
     covered.set(stream ?? "", ranges);
   }
-  return { generations, covered };
+  return { generations, covered, leases };
 }
 
 function rangesJson(ranges: readonly (readonly [StreamKey, Range])[]): string {
@@ -99,23 +118,43 @@ function rangesJson(ranges: readonly (readonly [StreamKey, Range])[]): string {
 }
 
 /** Why the set may not be committed; null if it may. */
-function refusal(set: SetToCommit, { generations, covered }: Locked): SetRefusal | null {
-  const authorities = new Map(set.authorities.map((a) => [a.kind === "generation" ? a.stream : "", a]));
+function refusal(set: SetToCommit, locked: Locked): SetRefusal | null {
+  const authorities = new Map(set.authorities.map((a) => [a.stream ?? "", a]));
+  const windows = [...locked.leases.keys()].flatMap((name) => parseWindow(name) ?? []);
   for (const span of set.spans) {
     const authority = authorities.get(span.stream);
-    const held = generations.get(span.stream);
-    if (authority?.kind !== "generation" || held !== BigInt(authority.generation)) {
-      const ours = authority?.kind === "generation" ? authority.generation : "no generation";
-      const detail = `${ours} of ${span.stream} was superseded by ${held ?? "none"}`;
-      return { refused: "fenced", detail };
-    }
-    const hit = covered.get(span.stream)?.find((c) => c.from < span.next && span.from < c.next);
+    const fenced = fencing(authority, span, locked);
+    if (fenced !== null) return { refused: "fenced", detail: fenced };
+    const hit = locked.covered.get(span.stream)?.find((c) => c.from < span.next && span.from < c.next);
     if (hit !== undefined) {
-      const detail = `${span.stream} [${span.from}, ${span.next}) is covered in part by [${hit.from}, ${hit.next})`;
+      const detail = `${textOf(span)} is covered in part by [${hit.from}, ${hit.next})`;
       return { refused: "overlap", detail };
     }
+    const other = windowInTheWay(windows, span, holderOf(authority));
+    if (other !== null) return { refused: "overlap", detail: `${textOf(span)} is leased by ${other.holder}` };
   }
   return null;
+}
+
+const textOf = (s: Span): string => `${s.stream} [${s.from}, ${s.next})`;
+
+const windowOf = (a: Authority | undefined): Window | null =>
+  a?.kind === "lease" ? parseWindow(a.window) : null;
+
+const holderOf = (a: Authority | undefined): string | null => windowOf(a)?.holder ?? null;
+
+/** Why the authority does not allow the span any more; null if it does. */
+function fencing(a: Authority | undefined, span: Span, { generations, leases }: Locked): string | null {
+  if (a?.kind === "lease") {
+    const w = windowOf(a);
+    if (leases.get(a.window) !== a.lease) return `lease ${a.lease} of ${a.window} is over`;
+    const within = w?.stream === span.stream && w.from <= span.from && w.next !== null && span.next <= w.next;
+    return within ? null : `${textOf(span)} is not within ${a.window}`;
+  }
+  const held = generations.get(span.stream);
+  if (a !== undefined && held === BigInt(a.generation)) return null;
+  const ours = a === undefined ? "no generation" : a.generation;
+  return `${ours} of ${span.stream} was superseded by ${held ?? "none"}`;
 }
 
 /**
@@ -136,7 +175,7 @@ export async function commitSet(
       connection.failure ?? new Failure("postgres.disconnected", "the transaction of the rows is gone", why)
     );
   }
-  const locked = await lockStreams(connection, names, key, set.spans);
+  const locked = await lockStreams(connection, names, key, set);
   const refused = refusal(set, locked);
   if (refused !== null) {
     await connection.script("ROLLBACK");
@@ -218,7 +257,7 @@ export async function settleCommit(
   timeoutMs: number,
 ): Promise<boolean> {
   await connection.script(beginStatements(timeoutMs, timeoutMs));
-  await lockStreams(connection, names, key, set.spans);
+  await lockStreams(connection, names, key, set);
   const { rows } = await connection.query(
     `SELECT set_id FROM ${names.table("receipt")} WHERE pipeline = $1 AND sink = $2 AND writer = $3`,
     key.pipeline,

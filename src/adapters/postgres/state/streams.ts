@@ -24,7 +24,7 @@ interface Known {
 }
 
 /** `streams` null: all of the sink. */
-async function ranges(
+export async function rangesOf(
   connection: PgConnection,
   names: StateNames,
   { pipeline, sink }: SinkKey,
@@ -96,7 +96,7 @@ export async function claimStreams(
     groupEpoch === null ? null : String(groupEpoch),
   );
   const byStream = new Map(raised.rows.map((r) => [r[0] ?? "", r]));
-  const known = await ranges(connection, names, key, streams);
+  const known = await rangesOf(connection, names, key, streams);
   return streams.map((stream): Claim => {
     const [, generation = null, origin = null, staleCommit = null] = byStream.get(stream) ?? [];
     const authority: Authority = { kind: "generation", stream, generation: Number(generation) };
@@ -129,7 +129,7 @@ export async function coveredOf(
   key: SinkKey,
   stream: StreamKey,
 ): Promise<readonly Range[]> {
-  return (await ranges(connection, names, key, [stream])).covered.get(stream) ?? [];
+  return (await rangesOf(connection, names, key, [stream])).covered.get(stream) ?? [];
 }
 
 /** Unions the ranges with those of the same reason that are there. Within a transaction that has the sink's lock. */
@@ -140,7 +140,7 @@ export async function addLost(
   added: readonly LostRange[],
 ): Promise<void> {
   const streams = [...new Set(added.map((r) => r.stream))];
-  const { lost } = await ranges(connection, names, key, streams);
+  const { lost } = await rangesOf(connection, names, key, streams);
   for (const stream of streams) {
     const all = [...(lost.get(stream) ?? []), ...added.filter((r) => r.stream === stream)];
     const reasons = [...new Set(all.map((r) => r.reason))];
@@ -256,7 +256,7 @@ export async function readState(
     key.pipeline,
     key.sink,
   );
-  const known = await ranges(connection, names, key, null);
+  const known = await rangesOf(connection, names, key, null);
   const streams = new Map<StreamKey, StreamState>();
   const landed = { rows: 0, bytes: 0 };
   for (const [

@@ -1,0 +1,196 @@
+/** Windows and heads in the table of leases: core/coverage/windows.ts says what they are. */
+
+import type { LeaseState } from "../../../core/coverage/state.ts";
+import {
+  freeWindow,
+  isRecovery,
+  parseWindow,
+  type Window,
+  windowName,
+  windowsOf,
+} from "../../../core/coverage/windows.ts";
+import type { LeasedWindow } from "../../../core/ports/coverage.ts";
+import type { Span, StreamKey } from "../../../core/records/stream.ts";
+import type { PgConnection } from "../client.ts";
+import { readOwners } from "./owners.ts";
+import { rangesOf } from "./streams.ts";
+import type { SinkKey, StateNames } from "./tables.ts";
+
+async function readLeases(
+  connection: PgConnection,
+  names: StateNames,
+  { pipeline, sink }: SinkKey,
+): Promise<Map<string, LeaseState>> {
+  const { rows } = await connection.query(
+    `SELECT name, lease::text, owner FROM ${names.table("lease")} WHERE pipeline = $1 AND sink = $2`,
+    pipeline,
+    sink,
+  );
+  return new Map(
+    rows.map(([name, lease, owner]) => [name ?? "", { lease: Number(lease), owner: owner ?? "" }]),
+  );
+}
+
+export interface WindowWish {
+  readonly holder: string;
+  /** Never given twice by the holder. */
+  readonly serial: number;
+  readonly wanted: readonly Span[];
+  /** Owners that were judged, each with its beat then: one that has not written since is taken out. */
+  readonly gone: ReadonlyMap<string, number>;
+}
+
+/**
+ * Ends what they hold: their lanes can commit no more, since their streams have a new generation and their windows are
+ * gone. One of recovery is out; one of live ingest stays, and claims its streams again if it lives.
+ */
+async function evictOwners(
+  connection: PgConnection,
+  names: StateNames,
+  key: SinkKey,
+  out: readonly string[],
+): Promise<void> {
+  if (out.length === 0) return;
+  const parameters = [key.pipeline, key.sink, JSON.stringify(out)];
+  const recovery = [key.pipeline, key.sink, JSON.stringify(out.filter(isRecovery))];
+  const listed = "(SELECT jsonb_array_elements_text($3::jsonb))";
+  await connection.pipeline([
+    {
+      sql: `UPDATE ${names.table("stream")} SET generation = generation + 1, owner = NULL
+             WHERE pipeline = $1 AND sink = $2 AND owner IN ${listed}`,
+      parameters,
+    },
+    {
+      sql: `DELETE FROM ${names.table("lease")} WHERE pipeline = $1 AND sink = $2 AND owner IN ${listed}`,
+      parameters,
+    },
+    {
+      sql: `DELETE FROM ${names.table("owner")} WHERE pipeline = $1 AND sink = $2 AND instance IN ${listed}`,
+      parameters: recovery,
+    },
+  ]);
+}
+
+/**
+ * Streams are locked before windows, as every commit does, so that nobody waits for each other. Within a transaction that
+ * has the sink's lock.
+ */
+export async function grantWindows(
+  connection: PgConnection,
+  names: StateNames,
+  key: SinkKey,
+  { holder, serial, wanted, gone }: WindowWish,
+): Promise<readonly LeasedWindow[]> {
+  const streams = [...new Set(wanted.map((s) => s.stream))];
+  const of = [key.pipeline, key.sink, JSON.stringify(streams)] as const;
+  const before = await readOwners(connection, names, key);
+  const out = before.filter((o) => gone.get(o.instance) === o.beat).map((o) => o.instance);
+  await connection.pipeline([
+    {
+      sql: `INSERT INTO ${names.table("stream")} (pipeline, sink, stream, generation)
+            SELECT $1, $2, s, 0 FROM jsonb_array_elements_text($3::jsonb) s ORDER BY s ON CONFLICT DO NOTHING`,
+      parameters: [...of],
+    },
+    {
+      // Waits for commits that are under way; whatever they cover is read below.
+      sql: `SELECT FROM ${names.table("stream")} WHERE pipeline = $1 AND sink = $2
+               AND (stream IN (SELECT jsonb_array_elements_text($3::jsonb))
+                    OR owner IN (SELECT jsonb_array_elements_text($4::jsonb)))
+             ORDER BY stream FOR UPDATE`,
+      parameters: [...of, JSON.stringify(out)],
+    },
+  ]);
+  await evictOwners(connection, names, key, out);
+  await dropWindows(connection, names, key, holder);
+  const owners = before.filter((o) => !isRecovery(o.instance) || !out.includes(o.instance));
+  const found = await connection.query(
+    `SELECT stream, owner FROM ${names.table("stream")}
+      WHERE pipeline = $1 AND sink = $2 AND stream IN (SELECT jsonb_array_elements_text($3::jsonb))`,
+    ...of,
+  );
+  const there = new Set(owners.map((o) => o.instance));
+  const windows = windowsOf({ leases: await readLeases(connection, names, key), owners });
+  const { covered } = await rangesOf(connection, names, key, streams);
+  const claimed = new Map(found.rows.map(([stream, owner = null]) => [stream ?? "", owner]));
+  const granted = wanted.flatMap((span): LeasedWindow[] => {
+    const { stream } = span;
+    const has = covered.get(stream) ?? [];
+    const owner = claimed.get(stream) ?? null;
+    const living = owner !== null && there.has(owner) ? owner : null;
+    const range = freeWindow(span, { owner: living, covered: has }, windows, holder);
+    if (range === null) return [];
+    const window = windowName({ holder, stream, ...range });
+    return [{ stream, range, covered: has, authority: { kind: "lease", window, lease: serial, stream } }];
+  });
+  const added = granted.map(({ stream, range }) => ({ holder, stream, ...range }));
+  await insertWindows(connection, names, key, { holder, serial }, added);
+  return granted;
+}
+
+async function insertWindows(
+  connection: PgConnection,
+  names: StateNames,
+  key: SinkKey,
+  { holder, serial }: Pick<WindowWish, "holder" | "serial">,
+  windows: readonly Window[],
+): Promise<void> {
+  if (windows.length === 0) return;
+  await connection.query(
+    `INSERT INTO ${names.table("lease")} (pipeline, sink, name, lease, owner)
+     SELECT $1, $2, n, $4::bigint, $5 FROM jsonb_array_elements_text($3::jsonb) n ON CONFLICT DO NOTHING`,
+    key.pipeline,
+    key.sink,
+    JSON.stringify(windows.map(windowName)),
+    String(serial),
+    holder,
+  );
+}
+
+/** All windows and heads of the holder end. Within a transaction. */
+export async function dropWindows(
+  connection: PgConnection,
+  names: StateNames,
+  { pipeline, sink }: SinkKey,
+  holder: string,
+): Promise<void> {
+  await connection.query(
+    `DELETE FROM ${names.table("lease")} WHERE pipeline = $1 AND sink = $2 AND owner = $3 AND starts_with(name, $3 || ' ')`,
+    pipeline,
+    sink,
+    holder,
+  );
+}
+
+/** Names of the holder's windows. */
+export async function heldWindows(
+  connection: PgConnection,
+  names: StateNames,
+  key: SinkKey,
+  holder: string,
+): Promise<ReadonlySet<string>> {
+  const leases = await readLeases(connection, names, key);
+  return new Set([...leases].flatMap(([name, { owner }]) => (owner === holder ? [name] : [])));
+}
+
+/** In the place of what the owner said before of these streams. Within a transaction. */
+export async function writeHeads(
+  connection: PgConnection,
+  names: StateNames,
+  key: SinkKey,
+  holder: string,
+  heads: ReadonlyMap<StreamKey, bigint>,
+): Promise<void> {
+  const before = [...(await heldWindows(connection, names, key, holder))].filter((name) => {
+    const w = parseWindow(name);
+    return w !== null && w.next === null && heads.has(w.stream);
+  });
+  await connection.query(
+    `DELETE FROM ${names.table("lease")}
+      WHERE pipeline = $1 AND sink = $2 AND name IN (SELECT jsonb_array_elements_text($3::jsonb))`,
+    key.pipeline,
+    key.sink,
+    JSON.stringify(before),
+  );
+  const now = [...heads].map(([stream, from]) => ({ holder, stream, from, next: null }));
+  await insertWindows(connection, names, key, { holder, serial: 0 }, now);
+}

@@ -1,0 +1,90 @@
+/** Sinks that are filled window by window, beside whoever writes them: the parts that the filler needs. */
+import { systemClock } from "../adapters/system/clock.ts";
+import { normalRanges } from "../core/coverage/ranges.ts";
+import { Failure } from "../core/failure/failure.ts";
+import { PRIMARY } from "../core/pipeline/secondary-parts.ts";
+import type { Observer } from "../core/ports/observer.ts";
+import { type Backlog, Filler, type FillJob, taking } from "../core/recovery/filler.ts";
+import type { Cli } from "./cli.ts";
+import type { PipelineConfig, ResolvedConfig } from "./config-file.ts";
+import { type ReplayHost, replayHost, replayRunner } from "./recover-parts.ts";
+import { planRecovery, type RecoverChoice, type RecoverPlan } from "./recover-plan.ts";
+import { HEARTBEAT_MS, LEASE_MS } from "./sink-parts.ts";
+import type { Beside } from "./stream-parts.ts";
+
+/** Between two looks at what others hold. */
+const RETRY_MS = 1_000;
+/** A few leases: others that hold what is missing get on, or are out by then. */
+const PATIENCE_MS: number = 4 * LEASE_MS;
+
+export interface RecoverScope {
+  readonly loaded: PipelineConfig;
+  /** With the sinks that are filled alone. */
+  readonly config: ResolvedConfig;
+  /** As it is loaded. */
+  readonly whole: ResolvedConfig;
+  readonly choice: RecoverChoice;
+  readonly cli: Cli;
+  readonly observer: Observer;
+}
+
+export class BesideRecovery {
+  readonly filler: Filler;
+  readonly #scope: RecoverScope;
+  readonly #host: ReplayHost;
+  #drain: ((reason: string) => void) | null = null;
+  #stopped: string | null = null;
+
+  constructor(scope: RecoverScope) {
+    this.#scope = scope;
+    this.#host = replayHost(scope, true, scope.observer);
+    const { beside, config } = this.#host;
+    const sinks = beside.map(({ spec, parts }) => {
+      if (parts.windows === undefined) throw new Failure("internal.bug", "a sink without windows");
+      return { name: spec.name, after: spec.after.filter((n) => n !== PRIMARY), coverage: parts.windows };
+    });
+    const options = {
+      windowBytes: config.recovery.window_bytes,
+      heartbeatMs: HEARTBEAT_MS,
+      retryMs: RETRY_MS,
+      patienceMs: PATIENCE_MS,
+    };
+    this.filler = new Filler(sinks, options, {
+      clock: systemClock,
+      look: () => this.#look(),
+      run: (job) => this.#run(job),
+    });
+  }
+
+  drain(reason: string): void {
+    this.#stopped = reason;
+    this.filler.stop();
+    this.#drain?.(reason);
+  }
+
+  async #look(): Promise<Backlog> {
+    const { loaded, config, choice, cli } = this.#scope;
+    return backlogOf(await planRecovery(loaded, config, choice, cli));
+  }
+
+  async #run(job: FillJob): Promise<void> {
+    const { beside } = this.#host;
+    const specs = taking(
+      beside.map((b) => b.spec),
+      job,
+    );
+    const part = job.sinks.map(({ sink }, i): Beside => ({ ...beside[sink]!, spec: specs[i]! }));
+    const runner = replayRunner(this.#host, part, job);
+    this.#drain = (reason) => runner.drain(reason);
+    if (this.#stopped !== null) return;
+    await runner.run();
+    this.#drain = null;
+  }
+}
+
+function backlogOf({ sinks, index }: RecoverPlan): Backlog {
+  const lacks = sinks.map(
+    ({ sink, gaps }) => [sink, new Map(gaps.map((g) => [g.stream, normalRanges(g.ranges)]))] as const,
+  );
+  return { lacks: new Map(lacks.filter(([, wanted]) => wanted.size > 0)), index };
+}

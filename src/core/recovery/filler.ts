@@ -1,0 +1,338 @@
+/**
+ * Fills gaps of sinks window by window, beside live ingest and others that do the same (decision 0033). Sinks take turns
+ * in saying where the next window begins; those that lack some of the same join. A sink that fails is left out.
+ */
+import {
+  intersectRanges,
+  normalRanges,
+  type Ranges,
+  subtractRanges,
+  unionRanges,
+} from "../coverage/ranges.ts";
+import type { IndexEntry } from "../coverage/state.ts";
+import { asFailure, Failure } from "../failure/failure.ts";
+import type { LeasedWindow, StreamCoverage, WindowCoverage } from "../ports/coverage.ts";
+import type { Span, StreamKey } from "../records/stream.ts";
+import { type Clock, sleep } from "../time/clock.ts";
+import { LeasedCoverage } from "./leased-coverage.ts";
+import type { Wanted } from "./replay-order.ts";
+import { planWindows } from "./window-plan.ts";
+
+export interface FillSink {
+  readonly name: string;
+  /** Numbers of the sinks that must have what this one shows; each stands before it. */
+  readonly after: readonly number[];
+  readonly coverage: WindowCoverage;
+}
+
+export interface Backlog {
+  /** What each sink lacks of what raw has, by its name. */
+  readonly lacks: ReadonlyMap<string, Wanted>;
+  /** Of raw, oldest first. */
+  readonly index: readonly IndexEntry[];
+}
+
+export interface FillJob {
+  /** Of any of the sinks. */
+  readonly wanted: Wanted;
+  readonly index: readonly IndexEntry[];
+  /** Numbers of the sinks that take part, ascending, each with its coverage for this run. */
+  readonly sinks: readonly { readonly sink: number; readonly coverage: StreamCoverage }[];
+}
+
+export interface FillOptions {
+  /** Most bytes of raw files of a window. */
+  readonly windowBytes: number;
+  readonly heartbeatMs: number;
+  /** Between two looks while what is missing is somebody's. */
+  readonly retryMs: number;
+  /** Longest wait for others without any progress. */
+  readonly patienceMs: number;
+}
+
+export interface FillParts {
+  readonly clock: Clock;
+  readonly look: () => Promise<Backlog>;
+  /** One run over raw. Rejects where raw cannot be read. */
+  readonly run: (job: FillJob) => Promise<void>;
+}
+
+export interface Filled {
+  /** What was missing at the start is there, or left: by sink. */
+  readonly left: ReadonlyMap<string, bigint>;
+  /** Why sinks were left out. */
+  readonly failed: ReadonlyMap<string, Failure | null>;
+  /** What ended it before its end: raw that cannot be read. */
+  readonly failure: Failure | null;
+}
+
+/** Windows that are asked for in one look: each costs a transaction in some stores. */
+const MOST_TRIES = 64;
+/** Jobs in a row in which a sink took nothing before it is left out. */
+const MOST_IDLE = 2;
+
+interface Share {
+  readonly windows: readonly LeasedWindow[];
+  /** What of them is to be filled. */
+  readonly wanted: Wanted;
+}
+
+export class Filler {
+  readonly #sinks: readonly FillSink[];
+  readonly #o: FillOptions;
+  readonly #p: FillParts;
+  readonly #failed = new Map<string, Failure | null>();
+  readonly #idle = new Map<string, number>();
+  readonly #open = new Set<FillSink>();
+  readonly #life = new AbortController();
+  #turn = 0;
+  #stopped = false;
+
+  constructor(sinks: readonly FillSink[], options: FillOptions, parts: FillParts) {
+    this.#sinks = sinks;
+    this.#o = options;
+    this.#p = parts;
+  }
+
+  /** Begins nothing more. What is under way is ended by whoever runs it. */
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  /** Until what is missing now is there, left to others for too long, or of sinks that fail. */
+  async run(): Promise<Filled> {
+    const { lacks: target } = await this.#p.look();
+    const beating = this.#beat();
+    try {
+      const failure = await this.#fill(target).catch(asFailure);
+      const { lacks } = await this.#p.look();
+      const left = new Map(
+        [...target].map(([name, of]) => [name, positions(within(lacks.get(name), of))] as const),
+      );
+      return { left, failed: this.#failed, failure };
+    } finally {
+      this.#life.abort(new Failure("internal.cancelled", "recovery ended"));
+      await beating;
+      await Promise.all([...this.#open].map((s) => s.coverage.close()));
+    }
+  }
+
+  async #fill(target: ReadonlyMap<string, Wanted>): Promise<Failure | null> {
+    const { clock, look, run } = this.#p;
+    let least: bigint | null = null;
+    let since = clock.monotonic();
+    while (!this.#stopped) {
+      const backlog = await look();
+      const lacks = new Map(
+        [...target].flatMap(([name, of]) => {
+          const left = within(backlog.lacks.get(name), of);
+          return left.size === 0 || this.#failed.has(name) ? [] : [[name, left] as const];
+        }),
+      );
+      if (lacks.size === 0) return null;
+      await this.#enter(lacks);
+      const total = [...lacks.values()].reduce((n, w) => n + positions(w), 0n);
+      const job = await this.#next({ lacks, index: backlog.index });
+      if (least === null || total < least || job !== null) since = clock.monotonic();
+      least = total;
+      if (job === null) {
+        if (clock.monotonic() - since >= this.#o.patienceMs) return null;
+        await sleep(clock, this.#o.retryMs);
+        continue;
+      }
+      try {
+        await run(job.job);
+        await this.#judge(job.shares);
+      } finally {
+        await this.#release(job.shares);
+      }
+    }
+    return null;
+  }
+
+  // ---- the sinks' coverage
+
+  async #enter(lacks: ReadonlyMap<string, Wanted>): Promise<void> {
+    const needed = new Set<FillSink>();
+    for (const s of this.#sinks) {
+      if (!lacks.has(s.name)) continue;
+      needed.add(s);
+      for (const n of s.after) needed.add(this.#sinks[n]!);
+    }
+    for (const s of needed) {
+      if (this.#open.has(s) || this.#failed.has(s.name)) continue;
+      await this.#orLeftOut(s, async () => {
+        await s.coverage.open();
+        this.#open.add(s);
+      });
+    }
+  }
+
+  async #orLeftOut<T>(s: FillSink, work: () => Promise<T>): Promise<T | null> {
+    try {
+      return await work();
+    } catch (e) {
+      this.#failed.set(s.name, asFailure(e));
+      return null;
+    }
+  }
+
+  async #beat(): Promise<void> {
+    const { clock } = this.#p;
+    const { signal } = this.#life;
+    while (!signal.aborted) {
+      await sleep(clock, this.#o.heartbeatMs, signal).catch(() => {});
+      if (signal.aborted) return;
+      // A beat that fails is told by what is written next.
+      await Promise.all([...this.#open].map((s) => s.coverage.heartbeat().catch(() => {})));
+    }
+  }
+
+  // ---- windows
+
+  /** Null: all that is missing is somebody's now. */
+  async #next(backlog: Backlog): Promise<{ job: FillJob; shares: Map<number, Share> } | null> {
+    let asked = 0;
+    for (let turns = 0; turns < this.#sinks.length; turns++) {
+      const lead = this.#turn++ % this.#sinks.length;
+      const lacks = backlog.lacks.get(this.#sinks[lead]!.name);
+      if (lacks === undefined || !this.#works(lead)) continue;
+      for (const spans of planWindows(backlog.index, lacks, this.#o.windowBytes)) {
+        const shares = await this.#lease(lead, spans, backlog);
+        const wanted = unionOf([...shares.values()].map((s) => s.wanted));
+        if ((shares.get(lead)?.wanted.size ?? 0) > 0)
+          return { job: this.#job(shares, wanted, backlog), shares };
+        await this.#release(shares);
+        if (!this.#works(lead) || ++asked >= MOST_TRIES) break;
+      }
+    }
+    return null;
+  }
+
+  #works(sink: number): boolean {
+    const s = this.#sinks[sink]!;
+    return this.#open.has(s) && !this.#failed.has(s.name) && s.after.every((n) => this.#works(n));
+  }
+
+  #job(shares: ReadonlyMap<number, Share>, wanted: Wanted, { index }: Backlog): FillJob {
+    const sinks = [...shares.keys()]
+      .toSorted((a, b) => a - b)
+      .map((sink) => {
+        const { windows, wanted: of } = shares.get(sink)!;
+        return { sink, coverage: new LeasedCoverage(this.#sinks[sink]!.coverage, windows, of) };
+      });
+    return { wanted, index, sinks };
+  }
+
+  /** Of the lead, and of all that lack some of the same; those that a sink comes after stand in it in any case. */
+  async #lease(lead: number, spans: readonly Span[], { lacks }: Backlog): Promise<Map<number, Share>> {
+    const windows = new Map<number, readonly LeasedWindow[]>();
+    const first = await this.#windowsOf(lead, spans);
+    if (first.length === 0) return new Map();
+    windows.set(lead, first);
+    const shares = new Map<number, Share>();
+    for (const [n, s] of this.#sinks.entries()) {
+      if (!this.#works(n)) continue;
+      const also = within(lacks.get(s.name), new Map(first.map((w) => [w.stream, [w.range]])));
+      if (n !== lead && also.size > 0) windows.set(n, await this.#windowsOf(n, hulls(also)));
+      // The lead's own come in its place, so that what it comes after is known by then.
+      const mine = windows.get(n) ?? [];
+      const share = await this.#orLeftOut(s, () => this.#share(s, mine, shares, first));
+      if (share !== null) shares.set(n, share);
+    }
+    return new Map(
+      [...shares].filter(
+        ([n, { wanted }]) =>
+          wanted.size > 0 || this.#sinks.some((s, m) => shares.has(m) && s.after.includes(n)),
+      ),
+    );
+  }
+
+  async #windowsOf(sink: number, spans: readonly Span[]): Promise<readonly LeasedWindow[]> {
+    const s = this.#sinks[sink]!;
+    return (await this.#orLeftOut(s, () => s.coverage.leaseWindows(spans))) ?? [];
+  }
+
+  /** A position is filled where those before it have it, or get it in the same run. */
+  async #share(
+    { after }: FillSink,
+    windows: readonly LeasedWindow[],
+    shares: ReadonlyMap<number, Share>,
+    within_: readonly LeasedWindow[],
+  ): Promise<Share> {
+    const wanted = new Map<StreamKey, Ranges>();
+    for (const { stream, range, covered } of windows) {
+      const bounds = within_.find((w) => w.stream === stream)?.range;
+      let lacks = subtractRanges(bounds === undefined ? [] : intersectRanges([range], [bounds]), covered);
+      for (const n of after) {
+        const has = normalRanges(await this.#sinks[n]!.coverage.covered(stream));
+        const gets = shares.get(n)?.wanted.get(stream) ?? [];
+        lacks = intersectRanges(lacks, unionRanges(has, gets));
+      }
+      if (lacks.length > 0) wanted.set(stream, lacks);
+    }
+    return { windows, wanted };
+  }
+
+  /** A sink that took nothing of what it was given, and did not lose it to others, has something the matter. */
+  async #judge(shares: ReadonlyMap<number, Share>): Promise<void> {
+    for (const [n, { wanted }] of shares) {
+      const s = this.#sinks[n]!;
+      if (wanted.size === 0) continue;
+      let filled = 0n;
+      await this.#orLeftOut(s, async () => {
+        for (const [stream, ranges] of wanted) {
+          const has = normalRanges(await s.coverage.covered(stream));
+          filled += positions(new Map([[stream, intersectRanges(ranges, has)]]));
+        }
+      });
+      const idle = filled > 0n ? 0 : (this.#idle.get(s.name) ?? 0) + 1;
+      this.#idle.set(s.name, idle);
+      if (idle >= MOST_IDLE && !this.#failed.has(s.name)) this.#failed.set(s.name, s.coverage.fenced);
+    }
+  }
+
+  async #release(shares: ReadonlyMap<number, Share>): Promise<void> {
+    // Where it fails they end with our stay there, or when a later one is granted.
+    for (const n of shares.keys()) await this.#sinks[n]!.coverage.releaseWindows().catch(() => {});
+  }
+}
+
+function within(lacks: Wanted | undefined, bounds: Wanted): Wanted {
+  const kept = [...(lacks ?? [])].map(
+    ([stream, ranges]) => [stream, intersectRanges(ranges, bounds.get(stream) ?? [])] as const,
+  );
+  return new Map(kept.filter(([, ranges]) => ranges.length > 0));
+}
+
+function hulls(wanted: Wanted): readonly Span[] {
+  return [...wanted].map(([stream, ranges]) => ({
+    stream,
+    from: ranges[0]!.from,
+    next: ranges.at(-1)!.next,
+  }));
+}
+
+function unionOf(all: readonly Wanted[]): Wanted {
+  const union = new Map<StreamKey, Ranges>();
+  for (const wanted of all)
+    for (const [stream, ranges] of wanted) union.set(stream, unionRanges(union.get(stream) ?? [], ranges));
+  return union;
+}
+
+export function positions(wanted: Wanted): bigint {
+  return [...wanted.values()].flat().reduce((n, r) => n + (r.next - r.from), 0n);
+}
+
+/** Of parts that name others before them by number: those of a job, with the numbers that they have in it. */
+export function taking<T extends { readonly after: readonly number[] }>(
+  all: readonly T[],
+  { sinks }: FillJob,
+): readonly (T & { readonly coverage: StreamCoverage })[] {
+  const place = new Map(sinks.map(({ sink }, i) => [sink, i]));
+  return sinks.map(({ sink, coverage }) => {
+    const part = all[sink]!;
+    // What is below zero is no number of these.
+    return { ...part, coverage, after: part.after.map((n) => (n < 0 ? n : place.get(n)!)) };
+  });
+}
