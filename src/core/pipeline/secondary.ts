@@ -96,8 +96,10 @@ export class Secondary implements CommitListener {
   /** Streams that begin, or begin again. */
   async claim(streams: readonly PlacedStream[], groupEpoch: number | null, longestMs: number): Promise<void> {
     this.#groupEpoch = groupEpoch;
-    for (const { key, position } of streams) this.#heads.begin(key, position);
-    for (const s of streams) this.#known.set(s.stream, { ...s, authority: null, skip: [], placed: false });
+    for (const s of streams) {
+      this.#heads.begin(s.key, s.position);
+      this.#known.set(s.stream, { ...s, authority: null, skip: [], placed: false });
+    }
     void this.#claim();
     const done = () => streams.every((s) => (this.#known.get(s.stream)?.authority ?? null) !== null);
     await this.#until(done, longestMs);
@@ -167,7 +169,7 @@ export class Secondary implements CommitListener {
   forget(streams: readonly number[]): void {
     const keys = new Set(streams.flatMap((s) => this.#known.get(s)?.key ?? []));
     for (const s of streams) this.#known.delete(s);
-    for (const key of keys) this.#heads.forget(key);
+    this.#heads.forget(keys);
     // If they come back, nobody waits for these any more.
     for (const h of [...this.#held.values()])
       if (!h.gone && h.spans.some((s) => keys.has(s.stream))) this.#drop(h);
@@ -195,7 +197,7 @@ export class Secondary implements CommitListener {
       if (k.lane !== lane) continue;
       // Claimed anew, once the lane's streams are.
       this.#known.delete(k.stream);
-      this.#heads.forget(k.key);
+      this.#heads.forget([k.key]);
       this.#p.gate.forget(this.#n, k.key);
     }
     for (const h of [...this.#held.values()]) {
@@ -398,8 +400,8 @@ export class Secondary implements CommitListener {
   async heartbeat(): Promise<void> {
     if (!this.#opened || this.#broken) return;
     try {
-      const claimed = [...this.#known.values()].filter((k) => k.authority !== null);
-      await this.spec.coverage.heartbeat(this.#heads.take(new Set(claimed.map((k) => k.key))));
+      const claimed = [...this.#known.values()].flatMap((k) => (k.authority === null ? [] : [k.key]));
+      await this.spec.coverage.heartbeat(this.#heads.take(new Set(claimed)));
     } catch (e) {
       this.#p.observer.emit({ e: "sink.troubled", sink: this.spec.name, failure: toWire(asFailure(e)) });
     }

@@ -22,8 +22,8 @@ export class StreamHeads {
     this.#streams.set(stream, { floor: position, landed: [], settled: [] });
   }
 
-  forget(stream: StreamKey): void {
-    this.#streams.delete(stream);
+  forget(streams: Iterable<StreamKey>): void {
+    for (const s of streams) this.#streams.delete(s);
   }
 
   /** The primary sink has covered them. */
