@@ -23,7 +23,7 @@ import type { RunnerOptions, RunnerParts, RunSummary } from "./runner-parts.ts";
 import { Secondaries } from "./secondaries.ts";
 import { SinkTrouble } from "./sink-trouble.ts";
 import { StreamTable } from "./stream-table.ts";
-import { tellSealed } from "./tell-sealed.ts";
+import { tellSealed } from "./tell-sets.ts";
 import { UnreadableBytes } from "./unreadable.ts";
 
 export class Runner implements SourceHost, CommitListener {

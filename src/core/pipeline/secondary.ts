@@ -8,13 +8,13 @@ import type { CommitListener, SetCommitter } from "../delivery/committer.ts";
 import { asFailure, type Failure, fromWire, toWire } from "../failure/failure.ts";
 import type { Authority } from "../ports/coverage.ts";
 import type { FromBranch, SealedSet } from "../ports/lane.ts";
-import { type Span, type StreamKey, streamParts } from "../records/stream.ts";
+import type { Span, StreamKey } from "../records/stream.ts";
 import type { Timer } from "../time/clock.ts";
 import { type PlacedStream, PRIMARY, type SecondaryParts, type SecondarySpec } from "./secondary-parts.ts";
 import { SinkTrouble } from "./sink-trouble.ts";
 import { withoutSpans } from "./span-set.ts";
 import { StreamHeads } from "./stream-heads.ts";
-import { tellSealed } from "./tell-sealed.ts";
+import { tellGap, tellSealed } from "./tell-sets.ts";
 
 interface Known {
   readonly stream: number;
@@ -334,10 +334,7 @@ export class Secondary implements CommitListener {
   }
 
   tellGap(spans: readonly Span[]): void {
-    for (const { stream, from, next } of spans) {
-      const { topic, partition } = streamParts(stream);
-      this.#p.observer.emit({ e: "sink.gap", sink: this.spec.name, topic, partition, from, next });
-    }
+    tellGap(this.#p.observer, this.spec.name, spans);
   }
 
   // ---- CommitListener
