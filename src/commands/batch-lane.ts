@@ -16,7 +16,7 @@ import { CsvDecoder } from "../core/codecs/csv/decoder.ts";
 import { JsonDecoder } from "../core/codecs/json/decoder.ts";
 import type { PieceDecoder } from "../core/codecs/rows.ts";
 import { Failure } from "../core/failure/failure.ts";
-import { AvroRows } from "../core/pipeline/avro-rows.ts";
+import { AvroDecoders, AvroRows, type AvroRowsOptions } from "../core/pipeline/avro-rows.ts";
 import { RowLane } from "../core/pipeline/row-lane.ts";
 import type {
   FileWork,
@@ -33,6 +33,7 @@ import { ParquetRanges } from "./batch-parquet.ts";
 import { crashHook } from "./crash-hook.ts";
 import type { BatchLaneSink } from "./lane-config.ts";
 import { openLaneStore } from "./lane-store.ts";
+import { SharedTexts } from "./shared-texts.ts";
 
 /** Of the engine that reads Parquet: pages of all columns, decompressed, and one chunk of rows. */
 const READER_BYTES = 256 * 1024 * 1024;
@@ -69,7 +70,16 @@ export function batchThread(init: BatchLaneInit | CutterInit, post: Post): Batch
     return { receive: (m) => cutter.receive(m as ToCutter) };
   }
   const lane = rowLane(init, post);
-  return { receive: (m) => lane.receive(m as ToBatchLane) };
+  const texts = new SharedTexts();
+  return { receive: (m) => lane.receive(withShared(m as ToBatchLane, texts)) };
+}
+
+/** A lane knows all files that it has met, and each message brings its own copies. */
+function withShared(m: ToBatchLane, texts: SharedTexts): ToBatchLane {
+  if (m.t !== "file" || m.work.layout.format !== "avro") return m;
+  const { layout } = m.work;
+  const reader = layout.reader === null ? null : texts.of(layout.reader);
+  return { ...m, work: { ...m.work, layout: { ...layout, reader, schema: texts.of(layout.schema) } } };
 }
 
 function rowLane(init: BatchLaneInit, post: Post): RowLane {
@@ -77,6 +87,11 @@ function rowLane(init: BatchLaneInit, post: Post): RowLane {
   const instance = `${init.instance}-l${lane}`;
   let serial = 0;
   const { open } = new BatchInputs(init.buckets);
+  const avro: AvroRowsOptions = {
+    ...{ isUtf8, maxBlockBytes: init.maxBlockBytes },
+    codecs: nativeOnDemand(libduckdbPath()),
+    decoders: new AvroDecoders(isUtf8),
+  };
   return new RowLane(
     {
       lane,
@@ -89,7 +104,7 @@ function rowLane(init: BatchLaneInit, post: Post): RowLane {
       clock: systemClock,
       sink: tableSink(init, instance),
       newSetId: () => `${instance}-${serial++}`,
-      decoderOf: (work, { schema }) => decoderOf(work, schema, init.maxBlockBytes),
+      decoderOf: (work, { schema }) => decoderOf(work, schema, avro),
       readRange: new ParquetRanges({ engine: () => laneEngine(READER_BYTES), open }).read,
       hash: (task) =>
         task.revision === null ? hashRange(task) : hashRemote(task, open({ ...task, bytes: task.to })),
@@ -129,11 +144,10 @@ function laneEngine(memoryBytes: number): DuckEngine {
   return new DuckEngine({ threads: 1, memoryBytes, spill: null, allowed: [] });
 }
 
-/** `maxBlockBytes`: of Avro's blocks. */
 export function decoderOf(
   { name, layout }: Pick<FileWork, "name" | "layout">,
   schema: TableSchema,
-  maxBlockBytes: number,
+  avro: AvroRowsOptions,
 ): PieceDecoder {
   switch (layout.format) {
     case "csv": {
@@ -142,10 +156,8 @@ export function decoderOf(
     }
     case "ndjson":
       return new JsonDecoder({ isUtf8 });
-    case "avro": {
-      const codecs = nativeOnDemand(libduckdbPath());
-      return new AvroRows({ name }, layout, schema, { codecs, isUtf8, maxBlockBytes });
-    }
+    case "avro":
+      return new AvroRows({ name }, layout, schema, avro);
     case "parquet":
       throw new Failure("internal.bug", "row groups are read without a decoder", { at: name });
   }

@@ -9,6 +9,7 @@ import { avroDecoder } from "../core/pipeline/avro-rows.ts";
 import { plainColumn, type StoredColumn } from "../core/pipeline/stored-rows.ts";
 import type { AvroLayout, Compression, FileLayout } from "../core/ports/batch-lane.ts";
 import type { OpenFile } from "../core/ports/file-bytes.ts";
+import type { SharedTexts } from "./shared-texts.ts";
 
 export interface StoredPlan {
   readonly layout: FileLayout;
@@ -34,9 +35,10 @@ export async function planAvro(
   compression: Compression,
   reader: string | null,
   open: OpenFile,
+  texts: SharedTexts,
 ): Promise<StoredPlan> {
   const { schema, codec, marker, end: header } = await avroHeader(file, file.name, compression, open);
-  const layout: AvroLayout = { format: "avro", codec, schema, reader, marker, header };
+  const layout: AvroLayout = { format: "avro", codec, schema: texts.of(schema), reader, marker, header };
   const columns = avroDecoder(layout, isUtf8, file.name).fields.map(plainColumn);
   refuseNone(columns, file);
   return { layout, columns };

@@ -28,6 +28,7 @@ import { sourceOf, type TableField, type TableSchema } from "../core/types/table
 import type { BatchConfig } from "./batch-config.ts";
 import type { BatchInputs } from "./batch-inputs.ts";
 import { planAvro, planParquet, type StoredPlan } from "./batch-plan-stored.ts";
+import { SharedTexts } from "./shared-texts.ts";
 
 export interface BatchPlan {
   readonly works: readonly FileWork[];
@@ -60,7 +61,8 @@ export async function planBatch(
   const { source, sink } = config;
   const pinned = await pinnedSchema(source.schema, files);
   const opened: Opened[] = [];
-  for (const file of files) opened.push(await open(file, source, pinned?.reader ?? null, openFile));
+  const texts = new SharedTexts();
+  for (const file of files) opened.push(await open(file, source, pinned?.reader ?? null, openFile, texts));
   const layouts: FileLayout[] = [];
   for (const o of opened) layouts.push(await layoutOf(o, source, pinned?.schema ?? null));
   const { schema, from } = pinned ?? (await inferSchema(opened, layouts, source));
@@ -116,6 +118,7 @@ async function open(
   source: Source,
   reader: string | null,
   openFile: OpenFile,
+  texts: SharedTexts,
 ): Promise<Opened> {
   const format = formatOf(file.name, source);
   const packed = { file, format, openFile, encoding: "utf-8", head: new Uint8Array(0) } as const;
@@ -123,7 +126,7 @@ async function open(
     return { ...packed, compression: "none", stored: await planParquet(file, openFile) };
   const compression = await compressionOf(file, source, openFile);
   if (format === "avro")
-    return { ...packed, compression, stored: await planAvro(file, compression, reader, openFile) };
+    return { ...packed, compression, stored: await planAvro(file, compression, reader, openFile, texts) };
   const head = await rawHead(file, compression, openFile);
   return { file, format, compression, head, encoding: encodingOf(head, source), stored: null, openFile };
 }

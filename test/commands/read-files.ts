@@ -3,7 +3,9 @@
  * real lane into a sink that keeps what it gets as plain values.
  */
 
+import { isUtf8 } from "node:buffer";
 import { DuckEngine } from "../../src/adapters/duckdb/engine.ts";
+import { fallbackCodecs } from "../../src/adapters/duckdb/native-fallback.ts";
 import { hashRange, hashRemote } from "../../src/adapters/files/blocks.ts";
 import { Cutter } from "../../src/adapters/files/cutter.ts";
 import { openLocalFile } from "../../src/adapters/files/file-bytes.ts";
@@ -12,6 +14,7 @@ import { decoderOf } from "../../src/commands/batch-lane.ts";
 import { ParquetRanges } from "../../src/commands/batch-parquet.ts";
 import type { BatchPlan } from "../../src/commands/batch-plan.ts";
 import { Failure, fromWire } from "../../src/core/failure/failure.ts";
+import { AvroDecoders, type AvroRowsOptions } from "../../src/core/pipeline/avro-rows.ts";
 import { rangesOf } from "../../src/core/pipeline/batch-files.ts";
 import { RowLane } from "../../src/core/pipeline/row-lane.ts";
 import type { FileWork, FromBatchLane, FromCutter } from "../../src/core/ports/batch-lane.ts";
@@ -19,6 +22,11 @@ import type { OpenFile } from "../../src/core/ports/file-bytes.ts";
 import type { TableSink } from "../../src/core/ports/table-sink.ts";
 import { fileStreamKey } from "../../src/core/records/file-stream.ts";
 import type { TableBatch, TableColumn } from "../../src/core/types/table-batch.ts";
+
+const AVRO: AvroRowsOptions = {
+  ...{ isUtf8: (b: Uint8Array) => isUtf8(b), maxBlockBytes: 1 << 24, codecs: fallbackCodecs },
+  decoders: new AvroDecoders((b) => isUtf8(b)),
+};
 
 export type Plain = null | boolean | string | readonly Plain[];
 
@@ -140,7 +148,7 @@ export async function readFiles(
         clock: systemClock,
         sink,
         newSetId: () => "set",
-        decoderOf: (work, { schema }) => decoderOf(work, schema, 1 << 24),
+        decoderOf: (work, { schema }) => decoderOf(work, schema, AVRO),
         readRange: new ParquetRanges({ engine, open }).read,
         hash: hashRange,
         post: fromLane,

@@ -4,7 +4,10 @@
  */
 
 export const LATER_SECTIONS: ReadonlyMap<string, string> = new Map([
-  ["contract", "data contracts are not in this version"],
+  [
+    "contract",
+    "rules of data contracts are not in this version; their columns are: name the file as `schema_file` of [decode]",
+  ],
   ["dq", "data quality rules are not in this version"],
   ["transform", "SQL transforms are not in this version"],
   ["sub_transform", "SQL transforms are not in this version"],

@@ -23,6 +23,7 @@ import { plainColumn, StoredRows } from "./stored-rows.ts";
 
 export interface AvroRowsOptions {
   readonly codecs: ContainerCodecs;
+  readonly decoders: AvroDecoders;
   readonly isUtf8: (bytes: Uint8Array) => boolean;
   /** Of a block, stored or unpacked. */
   readonly maxBlockBytes: number;
@@ -45,6 +46,22 @@ export function avroDecoder(
   }
 }
 
+/** Files of a job mostly have one schema: code is made for it once, and stays warm. */
+export class AvroDecoders {
+  readonly #isUtf8: AvroRowsOptions["isUtf8"];
+  #last: { readonly key: string; readonly decoder: AvroDecoder } | null = null;
+
+  constructor(isUtf8: AvroRowsOptions["isUtf8"]) {
+    this.#isUtf8 = isUtf8;
+  }
+
+  of(layout: AvroLayout, at: string): AvroDecoder {
+    const key = `${layout.schema}\n${layout.reader}`;
+    if (this.#last?.key !== key) this.#last = { key, decoder: avroDecoder(layout, this.#isUtf8, at) };
+    return this.#last.decoder;
+  }
+}
+
 export class AvroRows implements PieceDecoder {
   readonly #work: Pick<FileWork, "name">;
   readonly #layout: AvroLayout;
@@ -64,8 +81,8 @@ export class AvroRows implements PieceDecoder {
     this.#work = work;
     this.#layout = layout;
     this.#o = options;
-    const { isUtf8 } = options;
-    this.#decoder = avroDecoder(layout, isUtf8, work.name);
+    const { isUtf8, decoders } = options;
+    this.#decoder = decoders.of(layout, work.name);
     const { fields } = this.#decoder;
     this.#isSame = takes(schema.fields, fields);
     this.#rows = new StoredRows(fields.map(plainColumn), schema, { at: work.name, isUtf8 });

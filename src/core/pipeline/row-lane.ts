@@ -200,6 +200,8 @@ export class RowLane {
     this.#rejected = 0;
     this.#refused = 0;
     this.#samples = [];
+    // What a decoder holds is for the file that is read: there may be many files.
+    if (this.#current !== null && this.#current !== file) this.#current.decoder = null;
     this.#current = file;
     this.#table.begin({ name: file.work.name, sha256: file.sha256, rank: file.rank });
     if (this.#id !== null) return;

@@ -9,7 +9,7 @@ import { fallbackCodecs } from "../../../src/adapters/duckdb/native-fallback.ts"
 import { readHeader } from "../../../src/core/codecs/avro/container.ts";
 import type { Reject } from "../../../src/core/codecs/rows.ts";
 import { Failure } from "../../../src/core/failure/failure.ts";
-import { AvroRows, avroDecoder } from "../../../src/core/pipeline/avro-rows.ts";
+import { AvroDecoders, AvroRows, avroDecoder } from "../../../src/core/pipeline/avro-rows.ts";
 import { RowTable } from "../../../src/core/pipeline/row-table.ts";
 import type { AvroLayout } from "../../../src/core/ports/batch-lane.ts";
 import type { TableField } from "../../../src/core/types/table-schema.ts";
@@ -71,6 +71,7 @@ function read(blocks: readonly Uint8Array[], o: Options = {}) {
   const { maxBlockBytes = 1000, reader = null, skip = [] } = o;
   const rows = new AvroRows({ name: "in.avro" }, layoutOf(reader), schema, {
     codecs: fallbackCodecs,
+    decoders: new AvroDecoders((b) => isUtf8(b)),
     isUtf8: (b) => isUtf8(b),
     maxBlockBytes,
   });
