@@ -33,6 +33,8 @@ test.skipIf(POSTGRES === null)(
       ],
       4: [{ name: "id", type: "long" }],
       3: [{ name: "id", type: "string" }],
+      5: [{ name: "p", type: "float" }],
+      6: [{ name: "p", type: "double" }],
     };
     for (const [id, fields] of Object.entries(all))
       writeFileSync(join(schemas, `${id}.avsc`), JSON.stringify({ type: "record", name: "R", fields }));
@@ -101,6 +103,19 @@ listen = "off"
         told.push(`${r["code"]} ${r["message"]}`);
     }
     expect(await psql(database, "select distinct pg_typeof(id) from o")).toBe("bigint");
+    const double = (n: number) => new Uint8Array(Float64Array.of(n).buffer);
+    const float = (n: number) => new Uint8Array(Float32Array.of(n).buffer);
+    for (const part of [0, 1])
+      put(part, [sent(5, ...float(1.5)), sent(6, ...double(1e300)), sent(5, ...float(0.5))]);
+    await catchUp(p);
+    expect((await psql(database, "select p from o where p is not null order by p")).split("\n")).toEqual([
+      "0.5",
+      "0.5",
+      "1.5",
+      "1.5",
+      "1e+300",
+      "1e+300",
+    ]);
     // The other lane may have made it wider by then.
     const why =
       /^decode.incompatible the schema does not fit the table: public.o does not fit: column id is (integer|bigint), wanted is text$/;

@@ -52,23 +52,24 @@ function parsed(text: string): Node | null {
 
 /** `own`, with the properties that `known` has besides; in the order of `known`, which is what it is where nothing is new. */
 function merged(known: Node, own: Node): Node {
-  const all: Record<string, unknown> = {};
-  for (const key of Object.keys({ ...known, ...own })) {
-    const [before, now] = [known[key], own[key]];
-    if (key === "properties" && isNode(before) && isNode(now)) all[key] = mergedProperties(before, now);
-    else if (isNode(before) && isNode(now)) all[key] = merged(before, now);
-    else if (now !== undefined) all[key] = now;
-  }
-  return all;
+  return byKey(known, own, (key, before, now) => {
+    if (!isNode(before) || !isNode(now)) return now;
+    return key === "properties" ? mergedProperties(before, now) : merged(before, now);
+  });
 }
 
 function mergedProperties(known: Node, own: Node): Node {
-  const all: Record<string, unknown> = {};
-  for (const name of Object.keys({ ...known, ...own })) {
-    const [before, now] = [known[name], own[name]];
-    all[name] = isNode(before) && isNode(now) ? merged(before, now) : (now ?? before);
-  }
-  return all;
+  return byKey(known, own, (_, before, now) =>
+    isNode(before) && isNode(now) ? merged(before, now) : (now ?? before),
+  );
+}
+
+/** Without those that come to undefined. */
+function byKey(known: Node, own: Node, value: (key: string, before: unknown, now: unknown) => unknown): Node {
+  const at = (node: Node, key: string) => (Object.hasOwn(node, key) ? node[key] : undefined);
+  const keys = new Set([...Object.keys(known), ...Object.keys(own)]);
+  const all = [...keys].map((key) => [key, value(key, at(known, key), at(own, key))] as const);
+  return Object.fromEntries(all.filter(([, v]) => v !== undefined));
 }
 
 function isNode(value: unknown): value is Node {

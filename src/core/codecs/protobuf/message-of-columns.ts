@@ -15,7 +15,7 @@
  */
 import { Failure } from "../../failure/failure.ts";
 import type { ColumnField, ColumnType } from "../../types/table-batch.ts";
-import { type FieldNumbers, NO_NUMBERS } from "./field-numbers.ts";
+import { type DeclaredField, type FieldNumbers, NO_NUMBERS } from "./field-numbers.ts";
 
 export type WholeScalar = "bool" | "int32" | "uint32" | "int64" | "uint64" | "float" | "double";
 export type ProtoType =
@@ -85,6 +85,7 @@ function message(
   const fields = columns.map((f) =>
     fieldOf(f, numbers.get(f.name)!, known.within.get(f.name) ?? NO_NUMBERS, placeOf(path, f.name)),
   );
+  for (const f of fields) refuseOther(f, known, placeOf(path, f.name));
   for (const kept of keptOf(known, numbers, path)) {
     claim(kept.name, placeOf(path, kept.name));
     fields.push(kept);
@@ -97,6 +98,46 @@ function message(
   }
   fields.sort((a, b) => a.number - b.number);
   return { name, fields, reserved: reservedOf(known, new Set(fields.map((f) => f.number))) };
+}
+
+/** Numbers that readers of one version take for those of another. */
+const INTEGERS = ["bool", "int32", "uint32", "int64", "uint64"];
+
+/** Readers of an earlier version must find in the field what they know, or what they know to be wider. */
+function refuseOther(now: ProtoField, { numbers, declared }: FieldNumbers, place: string): void {
+  if (!numbers.has(now.name)) return;
+  const before = declared.get(now.name);
+  const [was, is] = [before === undefined ? "of a type of its own" : shown(before), shown(asDeclared(now))];
+  if (was === is) return;
+  const both = before?.label === now.label && before.key === null && now.key === null;
+  if (both && INTEGERS.includes(textOf(before.type)) && INTEGERS.includes(textOf(asDeclared(now).type)))
+    return;
+  throw unsupported(
+    place,
+    `an earlier version of the schema has it as ${was}, whose readers would take ${is} for that`,
+  );
+}
+
+function asDeclared({ label, key, type }: ProtoField): DeclaredField {
+  const scalar = ({ is }: ProtoType) => (is === "text" ? "string" : is);
+  return {
+    label,
+    key: key === null ? null : scalar(key),
+    type:
+      type.is === "message"
+        ? { is: "within", name: type.message.name }
+        : type.is === "instant"
+          ? type
+          : { is: "scalar", text: scalar(type) },
+  };
+}
+
+function textOf(type: DeclaredField["type"]): string {
+  return type.is === "scalar" ? type.text : type.is === "within" ? "a message" : "google.protobuf.Timestamp";
+}
+
+function shown({ label, key, type }: DeclaredField): string {
+  return key === null ? `${label} ${textOf(type)}` : `${label}<${key}, ${textOf(type)}>`;
 }
 
 /** Fields that there is no column of. */

@@ -101,6 +101,10 @@ test("properties of the schema before stay, at any depth, and nothing new is the
   expect(Object.keys(properties.l.items.properties)).toEqual(["p", "q"]);
   const shown = JSON.stringify(JSON.parse(second), null, 2);
   expect(jsonSchemaOf([field("s", "struct<y string>")], "R", shown)).toBe(shown);
+  // Names that objects of JavaScript have are names.
+  const odd = jsonSchemaOf([field("__proto__", "int32"), field("constructor", "string")], "R");
+  const more = JSON.parse(jsonSchemaOf([field("a", "int32")], "R", odd)).properties;
+  expect(Object.keys(more)).toEqual(["__proto__", "constructor", "a"]);
   // A type that became another is what it is now; what is no schema says nothing.
   expect(JSON.parse(jsonSchemaOf([field("s", "string")], "R", first)).properties.s).toEqual({
     type: ["string", "null"],

@@ -279,12 +279,35 @@ message R {
   test("are those of the schema that somebody registered before, its reserved ones and the format's left out", () => {
     const theirs = row("reserved 4, 6 to 18998; optional string name = 3; optional int32 q = 5;");
     const text = protobufSchemaOf(
-      ["q", "n", "m", "name"].map((n) => column(n, "string")),
+      ["q", "n", "m", "name"].map((n) => column(n, n === "q" ? "int64" : "string")),
       "R",
       known(theirs),
     );
     expect(names(text)).toEqual({ name: 3, q: 5, n: 18_999, m: 20_000 });
     expect(text).toContain("reserved 4, 6 to 18998;");
+  });
+
+  test.each<[string, ColumnField]>([
+    ["optional string f = 1;", column("f", "list<string>")],
+    ["repeated string f = 1;", column("f", "list<string>")],
+    ["optional float f = 1;", column("f", "double")],
+    ["optional sint64 f = 1;", column("f", "int64")],
+    ["optional int64 f = 1;", column("f", "string")],
+    ["map<string, int64> f = 1;", column("f", "map<int64,int64>")],
+    ["enum E { Z = 0; } optional E f = 1;", column("f", "string")],
+    ["message M { optional int32 x = 1; } optional M f = 1;", column("f", "timestamptz")],
+  ])("a field that would be another to readers of before is refused: %s", (before, f) => {
+    expect(() => protobufSchemaOf([f], "R", known(row(before)))).toThrow(
+      "an earlier version of the schema has",
+    );
+  });
+
+  test.each<[string, ColumnField]>([
+    ["optional int32 f = 1;", column("f", "int64")],
+    ["optional string f = 1;", column("f", "decimal(9,2)")],
+    ["message M { optional int32 x = 1; } optional M f = 1;", column("f", "struct<x int64>")],
+  ])("one that is the same or wider goes on: %s", (before, f) => {
+    expect(names(protobufSchemaOf([f], "R", known(row(before))))).toEqual({ f: 1 });
   });
 
   test("of versions that contradict each other are the earlier one's", () => {
