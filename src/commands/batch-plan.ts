@@ -202,7 +202,8 @@ async function pinnedSchema(given: string | undefined, files: readonly LocalFile
   return beside === undefined ? null : { ...(await readSchema(beside, first.name)), from: beside };
 }
 
-async function readSchema(path: string, first: string): Promise<Omit<Pinned, "from">> {
+/** `first`: a file by whose name the object of a contract is chosen; empty: of no file. Throws files.schema. */
+export async function readSchema(path: string, first: string): Promise<Omit<Pinned, "from">> {
   const wanted = { name: null, topic: basename(first).split(".")[0] ?? "", how: ", the first file's name" };
   const text = await schemaOfFile(path, "json", wanted).catch((e) => {
     const { code, message, at } = asFailure(e);

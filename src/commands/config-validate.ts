@@ -1,5 +1,6 @@
 /** `twg config validate`: all problems of a file, or what may surprise in one without any; no network, no secrets. */
-import { type Problem, problemLine } from "../core/config/problem.ts";
+import { existsSync } from "node:fs";
+import { type Problem, pathText, problemLine, quoted } from "../core/config/problem.ts";
 import { warningsOf } from "../core/config/warnings.ts";
 import { asFailure } from "../core/failure/failure.ts";
 import type { Cli } from "./cli.ts";
@@ -27,9 +28,32 @@ export async function runConfigValidate(
 /** Codecs are loaded where a file has something to decode by. */
 async function schemaFiles(config: PipelineConfig): Promise<Pick<Verdict, "problems" | "warnings">> {
   const { decode, source, sink } = config;
+  const { type, schema } = source as { readonly type: string; readonly schema?: string };
+  if (type === "files" && schema !== undefined) return await schemaOfFiles(config, schema);
   if (decode === null) return { problems: [], warnings: [] };
   const { schemaFileProblems } = await import("./schema-file-check.ts");
   return await schemaFileProblems(config, decode, source.topics ?? [], sink.metadata_prefix);
+}
+
+async function schemaOfFiles({ file, lineOf }: PipelineConfig, schema: string): Promise<Verdict> {
+  const path = ["source", "schema"];
+  const about = {
+    code: "files.schema",
+    file,
+    line: lineOf(path),
+    path: pathText(path),
+    seen: quoted(schema),
+  } as const;
+  if (!existsSync(schema)) {
+    const hint = "there is no such file here; `twg batch` needs it where it runs";
+    return { problems: [], warnings: [{ ...about, allowed: "", hint }] };
+  }
+  try {
+    await (await import("./batch-plan.ts")).readSchema(schema, "");
+    return { problems: [], warnings: [] };
+  } catch (e) {
+    return { problems: [{ ...about, allowed: "", hint: asFailure(e).message }], warnings: [] };
+  }
 }
 
 interface Verdict {

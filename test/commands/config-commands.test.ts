@@ -76,6 +76,25 @@ describe("validate", () => {
     );
   });
 
+  test("so is the schema of a batch job", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "twg-validate-"));
+    const job = (schema: string) =>
+      fileWith(
+        `[pipeline]\nname = "j"\n[source]\ntype = "files"\npaths = ["*.csv"]\nschema = ${JSON.stringify(join(folder, schema))}\n` +
+          `[[sink]]\nname = "out"\ntype = "parquet"\npath = "${folder}/out"\n`,
+      );
+    writeFileSync(join(folder, "good.json"), '{"columns":[{"name":"id","type":"int64"}]}');
+    writeFileSync(join(folder, "bad.avsc"), '{"type":"recard"}');
+    expect(await config(["validate", "-c", job("good.json")])).toMatchObject({ code: 0, err: "" });
+    const missing = await config(["validate", "-c", job("none.json")]);
+    expect([missing.code, missing.err]).toEqual([0, expect.stringContaining("there is no such file here")]);
+    const bad = await config(["validate", "-c", job("bad.avsc")]);
+    expect([bad.code, bad.err]).toEqual([
+      2,
+      expect.stringMatching(/:6: files\.schema at source\.schema: .*its Avro schema cannot be used/),
+    ]);
+  });
+
   test("every problem is a line with file and line on stderr, exit 2", async () => {
     const path = fileWith(BROKEN);
     const { code, out, err } = await config(["validate", "-c", path]);

@@ -96,7 +96,7 @@ function digits(precision: number, scale: number): ColumnType | string {
 function isInstant({ format }: ScalarFacts, physical: Physical | null): boolean {
   return (
     (physical !== null && /^(timestamp|datetime)/.test(physical.name)) ||
-    (format !== null && /[Hh]/.test(format))
+    (format !== null && (format === "date-time" || /[Hh]/.test(format)))
   );
 }
 
@@ -115,8 +115,11 @@ const DATES = new RegExp(`^${DAY}$`);
 const TIMES = new RegExp(`^${HOURS}${ZONE}$`);
 const TIMESTAMPS = new RegExp(`^${DAY}('?T'?| )${HOURS}${ZONE}$`);
 
+/** As JSON Schema calls them, which some contracts do. */
+const NAMED = new Set(["date", "date-time", "time"]);
+
 function dated({ format }: ScalarFacts, read: RegExp, type: ColumnType): ColumnType | string {
-  if (format === null || read.test(format)) return type;
+  if (format === null || NAMED.has(format) || read.test(format)) return type;
   return `the format ${JSON.stringify(format)} is not read: dates and times are those of ISO 8601`;
 }
 
@@ -130,7 +133,7 @@ function physicalOf(text: string): Physical {
   const numbers = /\(([^)]*)\)/.exec(text)?.[1]?.split(",").map(Number) ?? [];
   const name = text
     .toLowerCase()
-    .replace(/\([^)]*\)/g, " ")
+    .replace(/\([^)]*\)|\[\d+\]/g, " ")
     .replace(/\s+/g, " ")
     .trim();
   return { name, numbers: numbers.filter((n) => Number.isInteger(n)) };
@@ -151,7 +154,9 @@ const FLOATS = new Set([
 const PHYSICAL: ReadonlyMap<string, ColumnType> = new Map<string, ColumnType>([
   ...[
     "string",
+    "str",
     "text",
+    "xml",
     "varchar",
     "char",
     "nvarchar",
@@ -167,8 +172,8 @@ const PHYSICAL: ReadonlyMap<string, ColumnType> = new Map<string, ColumnType>([
   ...["bool", "boolean"].map((n) => [n, { id: "bool" }] as const),
   // Some call 8 bits so and others 8 bytes, some have a sign in a tinyint and others none: what holds both.
   ...["tinyint", "smallint", "int16", "int2", "short"].map((n) => [n, int(16)] as const),
-  ...["int", "integer", "int32", "int4", "mediumint"].map((n) => [n, int(32)] as const),
-  ...["bigint", "int64", "int8", "long"].map((n) => [n, LONG] as const),
+  ...["int", "integer", "int32", "int4", "mediumint", "serial"].map((n) => [n, int(32)] as const),
+  ...["bigint", "int64", "int8", "long", "bigserial"].map((n) => [n, LONG] as const),
   ...["float4", "float32", "real"].map((n) => [n, { id: "float", bits: 32 }] as const),
   ...["double", "double precision", "float", "float8", "float64"].map((n) => [n, DOUBLE] as const),
   ...["binary", "varbinary", "bytes", "bytea", "blob"].map((n) => [n, BINARY] as const),
