@@ -65,62 +65,72 @@ describe.skipIf(POSTGRES === null)("a column", () => {
           where attrelid = 'typed'::regclass and attname = '${column}'`);
   const file = () => run("select pg_relation_filenode('typed')");
 
-  test.each<[string, string, string, ColumnType, string, string, "in place" | "rewrite"]>([
-    ["smallint", "(-32768),(null)", "smallint", int(32), "integer", "-32768|", "rewrite"],
-    ["integer", "(2147483647)", "integer", int(64), "bigint", "2147483647", "rewrite"],
-    ["real", "('1.5'),('NaN')", "real", float(64), "double precision", "1.5|NaN", "rewrite"],
-    ["varchar(n)", "('ab ')", "varchar(3)", TEXT, "text", "ab ", "in place"],
-    ["digits before", "(-1.50)", "numeric(10,2)", decimal(14, 2), "numeric(14,2)", "-1.50", "in place"],
-    ["digits behind", "(1.50)", "numeric(10,2)", decimal(12, 4), "numeric(12,4)", "1.5000", "rewrite"],
-    [
-      "digits on both sides",
-      "(12345678.1)",
-      "numeric(9,1)",
-      decimal(6, 4),
-      "numeric(12,4)",
-      "12345678.1000",
-      "rewrite",
-    ],
-  ])("becomes wider and keeps its values: %s", async (_, rows, type, wanted, now, values, cost) => {
-    await run(`create table typed (v ${type} default null); insert into typed values ${rows}`);
+  /** Name, type that is there, a value, type of the schema, type and value from then on. */
+  type Case = readonly [string, string, string, ColumnType, string, string];
+  const REWRITTEN: readonly Case[] = [
+    ["small", "smallint", "-32768", int(32), "integer", "-32768"],
+    ["int", "integer", "2147483647", int(64), "bigint", "2147483647"],
+    ["real", "real", "1.5", float(64), "double precision", "1.5"],
+    ["behind", "numeric(10,2)", "1.50", decimal(12, 4), "numeric(12,4)", "1.5000"],
+    ["both", "numeric(9,1)", "12345678.1", decimal(6, 4), "numeric(12,4)", "12345678.1000"],
+  ];
+  const IN_PLACE: readonly Case[] = [
+    ["text", "varchar(3)", "ab ", TEXT, "text", "ab "],
+    ["before", "numeric(10,2)", "-1.50", decimal(14, 2), "numeric(14,2)", "-1.50"],
+  ];
+
+  test.each([
+    ["the table is written anew", REWRITTEN, false],
+    ["no row is written", IN_PLACE, true],
+  ] as const)("becomes wider and keeps its values: %s", async (_, cases, same) => {
+    const columns = cases.map(([name, type]) => `"${name}" ${type}`).join(", ");
+    const row = cases.map(([, , value]) => `'${value}'`).join(", ");
+    await run(
+      `create table typed (${columns}); insert into typed values (${row}), (${cases.map(() => "null").join(", ")})`,
+    );
     const before = await file();
-    const [target] = await prepared([field("v", wanted)]);
-    expect([target?.type, await typeOf()]).toEqual([now, now]);
-    expect(
-      (await run("select string_agg(coalesce(v::text, ''), '|' order by ctid) from typed")).trimEnd(),
-    ).toBe(values.trimEnd());
-    expect((await file()) === before).toBe(cost === "in place");
+    const targets = await prepared(cases.map(([name, , , wanted]) => field(name, wanted)));
+    const wider = cases.map((c) => c[4]);
+    expect(targets.map((t) => t.type)).toEqual(wider);
+    const shown = cases.flatMap(([name]) => [
+      `pg_typeof("${name}")`,
+      `format_type(a${name}.atttypid, a${name}.atttypmod)`,
+      `"${name}"`,
+    ]);
+    const attributes = cases.map(
+      ([name]) =>
+        `join pg_attribute a${name} on a${name}.attrelid = 'typed'::regclass and a${name}.attname = '${name}'`,
+    );
+    const now = await run(
+      `select ${shown.join(", ")} from typed ${attributes.join(" ")} where "${cases[0]![0]}" is not null`,
+    );
+    const told = cases.flatMap(([, , , , type, value]) => [type.replace(/\(.*/, ""), type, value]);
+    expect(now.split("|")).toEqual(told);
+    expect((await file()) === before).toBe(same);
   });
 
-  test.each<[string, string, ColumnType, string]>([
-    ["a text for a number", "integer", TEXT, "column v is integer, wanted is text"],
-    ["fewer digits before the point", "numeric(4,0)", TEXT, "column v is numeric(4,0), wanted is text"],
-    ["blanks that would go", "character(4)", TEXT, "column v is character(4), wanted is text"],
-    [
-      "eight bytes that may pass for a numeric",
-      "bigint",
-      int(64, false),
-      "column v is bigint, wanted is numeric(20,0)",
-    ],
-    [
-      "a date, where nobody said so",
-      "date",
-      timestamp(null),
-      "column v is date, wanted is timestamp without time zone",
-    ],
-    [
-      "a date for an instant",
-      "date",
-      timestamp("UTC"),
-      "column v is date, wanted is timestamp with time zone",
-    ],
-    ["a number for a floating one", "integer", float(64), "column v is integer, wanted is double precision"],
-  ])("stays: %s", async (_, type, wanted, why) => {
-    await run(`create table typed (v ${type})`);
-    const dates = why.includes("with time zone");
-    const f = await refusal(prepared([field("v", wanted)], { ...GROWTH, dateToTimestamp: dates }));
-    expect([f.code, f.message]).toEqual(["postgres.table_mismatch", `public.typed does not fit: ${why}`]);
-    expect(await typeOf()).toBe(type);
+  test("stays where something might be lost, each difference by name", async () => {
+    const cases: readonly (readonly [string, string, ColumnType, string])[] = [
+      ["number", "integer", TEXT, "text"],
+      ["digits", "numeric(4,0)", TEXT, "text"],
+      ["blanks", "character(4)", TEXT, "text"],
+      ["zero", "bigint", int(64, false), "numeric(20,0)"],
+      ["unsaid", "date", timestamp(null), "timestamp without time zone"],
+      ["floating", "integer", float(64), "double precision"],
+    ];
+    await run(
+      `create table typed (${cases.map(([name, type]) => `${name} ${type}`).join(", ")}, instant date)`,
+    );
+    const fields = cases.map(([name, , type]) => field(name, type));
+    const why = cases.map(([name, type, , wanted]) => `column ${name} is ${type}, wanted is ${wanted}`);
+    const f = await refusal(prepared(fields));
+    expect([f.code, f.message]).toEqual([
+      "postgres.table_mismatch",
+      `public.typed does not fit: ${why.join("; ")}`,
+    ]);
+    const dates = { ...GROWTH, dateToTimestamp: true };
+    const instant = await refusal(prepared([field("instant", timestamp("UTC"))], dates));
+    expect(instant.message).toContain("column instant is date, wanted is timestamp with time zone");
   });
 
   test("a wider one stays, and a narrower schema goes into it", async () => {
@@ -207,7 +217,7 @@ describe.skipIf(POSTGRES === null)("a column", () => {
   });
 
   test("many that widen at once, to other types, come to one that holds them all", async () => {
-    for (let round = 0; round < 3; round++) {
+    for (let round = 0; round < 2; round++) {
       await run("drop table if exists typed; create table typed (v smallint, d numeric(6,2))");
       const wanted = [
         [int(32), decimal(8, 2)],
