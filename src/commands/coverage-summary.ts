@@ -3,7 +3,7 @@ import { holes, normalRanges, subtractRanges } from "../core/coverage/ranges.ts"
 import type { CoverageState, StreamState } from "../core/coverage/state.ts";
 import type { LostRange, Range } from "../core/ports/coverage.ts";
 import { fileCoverage, isFileStream } from "../core/records/file-stream.ts";
-import { type StreamKey, streamParts } from "../core/records/stream.ts";
+import { type Span, type StreamKey, streamParts } from "../core/records/stream.ts";
 
 export interface StreamSummary {
   readonly stream: StreamKey;
@@ -41,6 +41,13 @@ export interface CoverageSummary {
   readonly version: number;
   readonly streams: readonly StreamSummary[];
   readonly openIntents: number;
+  /** What is being published, or was when its owner ended. */
+  readonly intents: readonly {
+    readonly set: string;
+    readonly files: number;
+    readonly rows: number;
+    readonly spans: readonly Span[];
+  }[];
   readonly owners: number;
   /** Published files that the index knows, with their rows and bytes. */
   readonly files: number;
@@ -57,6 +64,10 @@ export function summarizeCoverage(state: CoverageState): CoverageSummary {
     version: state.serial,
     streams: streams.sort(byTopic),
     openIntents: state.intents.size,
+    intents: [...state.intents.values()].map(({ id: set, targets, rows, spans }) => ({
+      ...{ set, files: targets.length, rows },
+      spans: spans.map(({ stream, from, next }) => ({ stream, from, next })),
+    })),
     owners: state.owners.length,
     ...sums,
   };

@@ -4,6 +4,7 @@ import { rootOf } from "../adapters/parquet/template.ts";
 import { isBucketUrl } from "../core/config/bucket-url.ts";
 import { formatBytes } from "../core/config/option-types.ts";
 import { Failure } from "../core/failure/failure.ts";
+import { formatDuration } from "../core/observe/quantities.ts";
 import type { Range } from "../core/ports/coverage.ts";
 import { bucketCoverage, s3TableOf } from "./bucket-reader.ts";
 import { type Cli, outJson } from "./cli.ts";
@@ -16,6 +17,7 @@ import {
   type StreamSummary,
   summarizeCoverage,
 } from "./coverage-summary.ts";
+import { rawOfGaps, type SizedGap, sizedGaps } from "./gap-sizes.ts";
 import { readKafkaCoverage } from "./kafka-coverage-reader.ts";
 import { readPostgresCoverage } from "./postgres-coverage-reader.ts";
 import { printable, styled } from "./style.ts";
@@ -25,10 +27,18 @@ export interface InspectCoverageOptions {
   readonly path: string | undefined;
   readonly config?: string;
   readonly json: boolean;
+  readonly rebuild?: boolean;
 }
 
 export async function runInspectCoverage(options: InspectCoverageOptions, cli: Cli): Promise<number> {
-  const places = withGaps(await placesOf(options, cli));
+  if (options.rebuild === true) {
+    if (options.config === undefined)
+      throw new Failure("cli.usage", "--rebuild needs the configuration: -c FILE", {
+        at: "twg inspect coverage",
+      });
+    return await (await import("./rebuild-index.ts")).runRebuildIndex(options.config, options.json, cli);
+  }
+  const places = await withGaps(await placesOf(options, cli), options.config, cli);
   if (options.json) outJson(cli, { places });
   else if (places.length === 0) cli.out("nothing has landed there yet\n");
   else cli.out(places.map((p) => placeText(p, places.length > 1, cli.outColour)).join("\n"));
@@ -42,7 +52,7 @@ interface Place extends CoverageSummary {
   readonly sink?: string;
   readonly role?: "primary_raw" | "secondary";
   /** Of a secondary sink: what the primary one has and it has not. */
-  readonly gaps?: readonly Gap[];
+  readonly gaps?: readonly (Gap | SizedGap)[];
 }
 
 async function placesOf({ path, config }: InspectCoverageOptions, cli: Cli): Promise<Place[]> {
@@ -87,11 +97,21 @@ export async function placesOfSink(
 }
 
 /** A sink of which nothing is known yet lacks nothing that could be told from here. */
-function withGaps(places: readonly Place[]): readonly Place[] {
+async function withGaps(
+  places: readonly Place[],
+  config: string | undefined,
+  cli: Cli,
+): Promise<readonly Place[]> {
   const primary = places.find((p) => p.role === "primary_raw");
-  if (primary === undefined) return places;
-  return places.map((p) =>
+  if (primary === undefined || config === undefined) return places;
+  const all = places.map((p) =>
     p.role === "secondary" ? { ...p, gaps: gapsBetween(primary.streams, p.streams) } : p,
+  );
+  if (all.every((p) => (p.gaps ?? []).length === 0)) return all;
+  const raw = await rawOfGaps(await loadConfig(config), cli);
+  if (raw === null) return all;
+  return await Promise.all(
+    all.map(async (p) => (p.gaps === undefined ? p : { ...p, gaps: await sizedGaps(p.gaps, raw) })),
   );
 }
 
@@ -129,13 +149,18 @@ function placeText(place: Place, named: boolean, colour: boolean): string {
   return title + textOf(place, colour) + (place.gaps === undefined ? "" : gapsText(place.gaps, colour));
 }
 
-function gapsText(gaps: readonly Gap[], colour: boolean): string {
+function gapsText(gaps: readonly (Gap | SizedGap)[], colour: boolean): string {
   if (gaps.length === 0) return "gaps: none\n";
   const lines = gaps.map((g) => {
     const positions = g.ranges.reduce((n, r) => n + (r.next - r.from), 0n);
-    return `  ${printable(g.topic)}/${g.partition}: ${spansText(g.ranges)}, ${positions} positions`;
+    const size = "bytes" in g ? `, about ${formatBytes(g.bytes)} of raw${ageText(g.ageMs)}` : "";
+    return `  ${printable(g.topic)}/${g.partition}: ${spansText(g.ranges)}, ${positions} positions${size}`;
   });
   return `${styled("gaps, against the primary sink", "yellow", colour)}\n${lines.join("\n")}\n`;
+}
+
+function ageText(ms: number | null): string {
+  return ms === null ? ", whose oldest file is not there" : `, the oldest ${formatDuration(ms)} old`;
 }
 
 function textOf(summary: CoverageSummary, colour: boolean): string {
@@ -157,8 +182,12 @@ function textOf(summary: CoverageSummary, colour: boolean): string {
   ]);
   const counted = summary.files === 0 ? "" : `${summary.files} files, `;
   const files = `${counted}${summary.rows} rows, ${formatBytes(summary.bytes)}`;
-  const open = summary.openIntents === 0 ? "" : `; ${summary.openIntents} files being published`;
-  return `${renderTable(columns, rows, colour)}${files}${open}\n`;
+  const open = summary.openIntents === 0 ? "" : `; ${summary.openIntents} sets being published`;
+  const intents = summary.intents.map((i) => {
+    const spans = i.spans.map((s) => `${s.stream} [${s.from}, ${s.next})`);
+    return printable(`  set ${i.set}, ${i.files} files, ${i.rows} rows: ${spans.join(", ")}`);
+  });
+  return `${[`${renderTable(columns, rows, colour)}${files}${open}`, ...intents].join("\n")}\n`;
 }
 
 function lostCell(s: StreamSummary) {

@@ -7,6 +7,7 @@ import type { BatchOptions } from "./batch-config.ts";
 import type { Cli, StreamOptions } from "./cli.ts";
 import type { DoctorOptions } from "./doctor.ts";
 import type { HealthOptions } from "./health.ts";
+import type { InspectCoverageOptions } from "./inspect-coverage.ts";
 import type { InspectKafkaOptions } from "./inspect-kafka.ts";
 import type { InspectRejectsOptions } from "./inspect-rejects.ts";
 import { addRecover } from "./program-recover.ts";
@@ -313,18 +314,25 @@ function secondsAsMs(text: string): number {
 }
 
 function addInspect(program: Command, cli: Cli, finish: Finish): void {
-  const inspect = program.command("inspect").description("Look at what has landed. Reads only.");
+  const inspect = program
+    .command("inspect")
+    .description("Look at what has landed. Reads only, but for `coverage --rebuild`.");
   inspect
     .command("coverage")
     .description("Show what is covered per partition, with holes, and what is lost.")
     .argument("[path]", "folder or s3:// prefix of the sink, instead of -c")
     .addOption(new Option("-c, --config <file>", "the pipeline's TOML file"))
     .addOption(jsonOption())
+    .option(
+      "--rebuild",
+      "make the raw sink's index, and what it covers, anew from its files; the pipeline must be stopped",
+      false,
+    )
     .addHelpText(
       "after",
       examples("twg inspect coverage -c orders.toml", "twg inspect coverage ./quickstart-data --json"),
     )
-    .action(async (path: string | undefined, options: { config?: string; json: boolean }) => {
+    .action(async (path: string | undefined, options: Omit<InspectCoverageOptions, "path">) => {
       finish(await (await import("./inspect-coverage.ts")).runInspectCoverage({ ...options, path }, cli));
     });
   inspect

@@ -111,10 +111,7 @@ export async function wholeIndex(
   state: CoverageState,
   versions: VersionedStore,
 ): Promise<readonly IndexEntry[]> {
-  const segments = new IndexSegments(versions, "recover");
-  const index: IndexEntry[] = [];
-  for (const s of state.segments) index.push(...(await segments.entries(s)));
-  return [...index, ...state.index];
+  return await new IndexSegments(versions, "recover").all(state);
 }
 
 function narrowed(gap: Gap, { topics, from, to }: RecoverChoice): readonly Gap[] {

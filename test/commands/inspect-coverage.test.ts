@@ -92,7 +92,14 @@ test("as JSON, positions are strings, exact beyond 2^53", async () => {
   expect(code).toBe(0);
   const { places } = JSON.parse(out);
   expect(places).toHaveLength(1);
-  expect(places[0]).toMatchObject({ version: 7, files: 3, rows: 15, bytes: 1500, openIntents: 0 });
+  expect(places[0]).toMatchObject({
+    version: 7,
+    files: 3,
+    rows: 15,
+    bytes: 1500,
+    openIntents: 0,
+    intents: [],
+  });
   expect(places[0].place).toBe(join(root, "_twg/orders/raw/coverage"));
   expect(places[0].streams[0]).toEqual({
     stream: "kafka/c/orders/0/9",

@@ -14,6 +14,8 @@ const INLINE_KEPT = 16;
 /** Segments of one level that become one of the next; the last level is left alone. */
 const FAN_IN = 16;
 const LAST_LEVEL = 2;
+/** Far below the largest segment that is read. */
+const WRITTEN_ENTRIES = 5_000;
 
 export class IndexSegments {
   readonly #versions: VersionedStore;
@@ -47,6 +49,21 @@ export class IndexSegments {
       throw corrupt(at, `${entries.length} entries`, `${ref.entries}, by the state`);
     }
     return entries;
+  }
+
+  /** Of each level, oldest first: all that the state names. */
+  async all(state: CoverageState): Promise<readonly IndexEntry[]> {
+    const index: IndexEntry[] = [];
+    for (const s of state.segments) index.push(...(await this.entries(s)));
+    return [...index, ...state.index];
+  }
+
+  /** Entries as segments of the last level, which nobody merges. */
+  async write(entries: readonly IndexEntry[]): Promise<readonly SegmentRef[]> {
+    const written: SegmentRef[] = [];
+    for (let at = 0; at < entries.length; at += WRITTEN_ENTRIES)
+      written.push(await this.#put(entries.slice(at, at + WRITTEN_ENTRIES), LAST_LEVEL));
+    return written;
   }
 
   async #spill(state: CoverageState): Promise<Change<void> | null> {

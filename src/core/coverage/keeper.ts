@@ -41,6 +41,7 @@ import { IndexSegments } from "./index-segments.ts";
 import { judgeOwners } from "./judge.ts";
 import { waitedOut } from "./outage.ts";
 import { normalRanges, overlapsRange, type Ranges } from "./ranges.ts";
+import { type Reindexed, reindex, reindexed, type SetFile } from "./reindex.ts";
 import { type Hook, settleIntent } from "./settle.ts";
 import { Silence } from "./silence.ts";
 import { type CoverageState, NEW_STREAM, type Owner } from "./state.ts";
@@ -242,6 +243,14 @@ export class CoverageKeeper implements CoverageStore, WindowCoverage {
     if (this.#fenced !== null || !this.#entered) return;
     this.#entered = false;
     await this.#queue.change(leave(this.#o.instance)).catch(() => {});
+  }
+
+  /** Sets that lie there, in the order of `files`, take the place of the index, and are covered. For a sole owner. */
+  async reindex(files: readonly SetFile[]): Promise<Reindexed> {
+    const found = reindex(this.state, await this.#segments.all(this.state), files);
+    const segments = await this.#segments.write(found.entries);
+    await this.#owned(reindexed(found.covered, segments));
+    return found;
   }
 
   // ---- who else is there

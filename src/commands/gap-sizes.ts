@@ -1,0 +1,82 @@
+/**
+ * How large a gap is and how old: raw says both. Bytes are those of the raw files that hold it, by its share of their
+ * positions; its age is that of the file that holds its oldest position: since then the sink could have it.
+ */
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
+import { rootOf } from "../adapters/parquet/template.ts";
+import { systemClock } from "../adapters/system/clock.ts";
+import { isBucketUrl } from "../core/config/bucket-url.ts";
+import { intersectRanges, normalRanges } from "../core/coverage/ranges.ts";
+import type { IndexEntry } from "../core/coverage/state.ts";
+import { parseState } from "../core/coverage/state-json.ts";
+import type { Cli } from "./cli.ts";
+import { type PipelineConfig, resolveSecrets, type SinkOf } from "./config-file.ts";
+import type { Gap } from "./coverage-summary.ts";
+
+export interface SizedGap extends Gap {
+  /** Of raw, about. */
+  readonly bytes: number;
+  /** Null: raw does not know a file that holds its oldest position, or it is gone. */
+  readonly ageMs: number | null;
+}
+
+type AgeOf = (key: string) => Promise<number | null>;
+
+export interface RawOfGaps {
+  readonly index: readonly IndexEntry[];
+  readonly ageOf: AgeOf;
+}
+
+/** Null where raw is in a sink of another kind, or nothing has landed. */
+export async function rawOfGaps(loaded: PipelineConfig, cli: Cli): Promise<RawOfGaps | null> {
+  const config = await resolveSecrets(loaded, cli.environment);
+  const { sink, pipeline } = config;
+  if (sink.type !== "parquet") return null;
+  const { objectSinkStores } = await import("./object-stores.ts");
+  const { wholeIndex } = await import("./recover-plan.ts");
+  const { versions } = objectSinkStores(pipeline.name, sink, "inspect", null);
+  const newest = await versions.read();
+  if (newest === null) return null;
+  const state = parseState(newest.bytes, newest.name, newest.version);
+  return { index: await wholeIndex(state, versions), ageOf: await agesOf(sink) };
+}
+
+async function agesOf(sink: SinkOf<"parquet">): Promise<AgeOf> {
+  const root = rootOf(sink.path);
+  const now = systemClock.now();
+  if (!isBucketUrl(root))
+    return async (key) => {
+      const found = await stat(join(root, key)).catch(() => null);
+      return found === null ? null : Math.max(0, Math.round(now - found.mtimeMs));
+    };
+  const { openBucket } = await import("./bucket-reader.ts");
+  const listed = new Map((await openBucket(root, sink.s3).list("")).map((o) => [o.key, o.ageMs]));
+  return async (key) => listed.get(key) ?? null;
+}
+
+export async function sizedGaps(
+  gaps: readonly Gap[],
+  { index, ageOf }: RawOfGaps,
+): Promise<readonly SizedGap[]> {
+  const sized: SizedGap[] = [];
+  for (const gap of gaps) {
+    const holding = index.filter((e) => sharesOf(e, gap) > 0);
+    const first = gap.ranges[0]?.from ?? 0n;
+    const oldest = holding.find((e) =>
+      e.spans.some((s) => s.stream === gap.stream && s.from <= first && first < s.next),
+    );
+    const key = oldest?.targets[0]?.key;
+    const bytes = Math.round(holding.reduce((n, e) => n + e.bytes * sharesOf(e, gap), 0));
+    sized.push({ ...gap, bytes, ageMs: key === undefined ? null : await ageOf(key) });
+  }
+  return sized;
+}
+
+/** Which part of the positions that a set of files stands for is in the gap, 0 to 1. */
+function sharesOf({ spans }: IndexEntry, { stream, ranges }: Gap): number {
+  const all = spans.reduce((n, s) => n + Number(s.next - s.from), 0);
+  const own = normalRanges(spans.filter((s) => s.stream === stream));
+  const inGap = intersectRanges(own, normalRanges(ranges)).reduce((n, r) => n + Number(r.next - r.from), 0);
+  return all === 0 ? 0 : inGap / all;
+}

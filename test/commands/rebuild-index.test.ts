@@ -1,0 +1,166 @@
+/**
+ * Goal: `inspect coverage --rebuild` brings index and coverage of raw back from its files, beside nobody, and says what it left
+ * out. Method: files by the raw sink's own writer in a folder, published as it does; what the state holds then is read by the
+ * same command without the flag.
+ */
+import { beforeEach, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { linuxIdentity } from "../../src/adapters/coverage/host-identity.ts";
+import { coverageFolderOf, LocalVersionedStore } from "../../src/adapters/coverage/local.ts";
+import { fallbackCodecs } from "../../src/adapters/duckdb/native-fallback.ts";
+import { LocalObjectStore, stagingOf } from "../../src/adapters/object-store/local.ts";
+import { ParquetWriter } from "../../src/adapters/parquet/writer.ts";
+import { systemClock } from "../../src/adapters/system/clock.ts";
+import { runCli } from "../../src/commands/program.ts";
+import { CoverageKeeper } from "../../src/core/coverage/keeper.ts";
+import { EMPTY_STATE, NEW_STREAM } from "../../src/core/coverage/state.ts";
+import { encodeState } from "../../src/core/coverage/state-json.ts";
+import { streamKey } from "../../src/core/records/stream.ts";
+import { batchOf, row, STREAM } from "../core/formats/parquet/rows.ts";
+import { fakeCli, fileWith, ORDERS } from "./fake-cli.ts";
+
+let root: string;
+let config: string;
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), "twg-rebuild-"));
+  config = fileWith(ORDERS.replace("./data", `${root}/{topic}/{partition}`));
+});
+
+/** Rows of partitions 0 and 1, from these offsets on, ten of each, published as one set of two files. */
+async function landed(set: string, from: number, pipeline = "orders"): Promise<readonly string[]> {
+  const objects = new LocalObjectStore({ root, staging: stagingOf(root, pipeline, "raw"), instance: set });
+  await objects.prepare();
+  const writer = new ParquetWriter(
+    {
+      ...{
+        path: `${root}/{topic}/{partition}`,
+        row_group_bytes: 4096,
+        compression: "none",
+        compression_level: 1,
+      },
+      ...{ metadata_prefix: "_twg_", max_open_files: 4, pipeline, sink: "raw", version: "0" },
+    },
+    { store: objects, codecs: fallbackCodecs, clock: systemClock },
+  );
+  writer.open(set);
+  const spans = [0, 1].map((partition) => {
+    const rows = Array.from({ length: 10 }, (_, i) => row(from + i));
+    const batch = batchOf(rows, { ...STREAM, partition });
+    writer.write(batch);
+    return batch.span;
+  });
+  const { targets } = await writer.seal(spans);
+  for (const t of targets) await objects.publish(t);
+  return targets.map((t) => t.key);
+}
+
+async function inspect(...argv: string[]) {
+  const cli = fakeCli({ TWG_SECRET_KAFKA_PASSWORD: "k" });
+  const code = await runCli(["inspect", "coverage", "-c", config, ...argv], cli);
+  return { code, out: cli.stdout(), err: cli.stderr() };
+}
+
+async function covered() {
+  const [place] = JSON.parse((await inspect("--json")).out).places;
+  return {
+    files: place.files,
+    rows: place.rows,
+    covered: place.streams.map((s: { covered: { from: string; next: string }[] }) =>
+      s.covered.map((r) => `${r.from}-${r.next}`).join(),
+    ),
+  };
+}
+
+test("a state that is gone comes back from the files", async () => {
+  await landed("a", 0);
+  await landed("b", 10);
+  const { code, out, err } = await inspect("--rebuild");
+  expect([code, err]).toEqual([0, ""]);
+  expect(out).toContain("4 files, 2 sets in the index, 2 of them new to it");
+  expect(await covered()).toEqual({ files: 4, rows: 40, covered: ["0-20", "0-20"] });
+  // Again it finds nothing new.
+  expect(JSON.parse((await inspect("--rebuild", "--json")).out)).toMatchObject({
+    ...{ files: 4, sets: 2, added: [], covered: [], torn: [], gone: [], others: [] },
+  });
+  rmSync(coverageFolderOf(root, "orders", "raw"), { recursive: true });
+  expect((await inspect("--rebuild")).code).toBe(0);
+  expect(await covered()).toEqual({ files: 4, rows: 40, covered: ["0-20", "0-20"] });
+});
+
+test("what is not whole, not ours or not readable is told and not covered", async () => {
+  await landed("a", 0);
+  const [torn] = await landed("b", 10);
+  await landed("x", 50, "another");
+  rmSync(join(root, torn!));
+  writeFileSync(join(root, "orders/spoiled.parquet"), "PAR1 and nothing else");
+  const { code, out, err } = await inspect("--rebuild", "--json");
+  expect(code).toBe(1);
+  expect(err).toContain("inspect.not_parquet");
+  const told = JSON.parse(out);
+  expect(told).toMatchObject({ files: 6, sets: 1, added: ["a"], torn: [{ set: "b", found: 1, files: 2 }] });
+  expect(told.others.length).toBe(2);
+  expect(await covered()).toEqual({ files: 2, rows: 20, covered: ["0-10", "0-10"] });
+});
+
+test("files that are gone stay in the index by name", async () => {
+  await landed("a", 0);
+  const keys = await landed("b", 10);
+  await inspect("--rebuild");
+  for (const key of keys) rmSync(join(root, key));
+  const { out } = await inspect("--rebuild");
+  expect(out).toContain(`gone: set b, which held ${streamKey({ ...STREAM, partition: 0 })} [10, 20)`);
+  expect((await covered()).covered).toEqual(["0-20", "0-20"]);
+});
+
+test("beside a pipeline that runs it does nothing", async () => {
+  await landed("a", 0);
+  const objects = new LocalObjectStore({ root, staging: stagingOf(root, "orders", "raw"), instance: "i" });
+  const versions = new LocalVersionedStore(coverageFolderOf(root, "orders", "raw"));
+  const other = new CoverageKeeper(
+    { instance: "running", leaseMs: 15_000, minIntervalMs: 0 },
+    { versions, objects, clock: systemClock, host: linuxIdentity() },
+  );
+  await other.open();
+  const { code, err } = await inspect("--rebuild");
+  expect(code).toBe(3);
+  expect(err).toContain("coverage.owned");
+  await other.close();
+});
+
+test("a gap has a size and an age, which raw knows", async () => {
+  await landed("a", 0);
+  await landed("b", 10);
+  await inspect("--rebuild");
+  const raw = `${root}/{topic}/{partition}`;
+  const copy = mkdtempSync(join(tmpdir(), "twg-copy-"));
+  config = fileWith(
+    `${ORDERS.replace("./data", raw)}role = "primary_raw"\n[[sink]]\nname = "copy"\ntype = "parquet"\nreceives = "raw"\npath = "${copy}"\n`,
+  );
+  const range = (from: bigint, next: bigint) => ({ from, next });
+  const has = (n: number, next: bigint) =>
+    [streamKey({ ...STREAM, partition: n }), { ...NEW_STREAM, covered: [range(0n, next)] }] as const;
+  const state = { ...EMPTY_STATE, serial: 1, streams: new Map([has(0, 5n), has(1, 20n)]) };
+  const folder = coverageFolderOf(copy, "orders", "copy");
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "coverage-000000000001.json"), encodeState(state));
+  const [place, other] = JSON.parse((await inspect("--json")).out).places;
+  expect(other.gaps).toEqual([
+    expect.objectContaining({ partition: 0, ranges: [{ from: "5", next: "20" }], ageMs: expect.any(Number) }),
+  ]);
+  // Five of the twenty positions of the one set and ten of those of the other.
+  const [{ bytes, ageMs }] = other.gaps;
+  expect(bytes / place.bytes).toBeCloseTo(15 / 40, 1);
+  expect(ageMs).toBeGreaterThanOrEqual(0);
+  expect((await inspect()).out).toMatch(
+    /orders\/0: \[5, 20\), 15 positions, about .* of raw, the oldest .* old/,
+  );
+});
+
+test("it needs the configuration", async () => {
+  const cli = fakeCli();
+  expect(await runCli(["inspect", "coverage", root, "--rebuild"], cli)).toBe(2);
+  expect(cli.stderr()).toContain("--rebuild needs the configuration");
+});
