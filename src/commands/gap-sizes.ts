@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { rootOf } from "../adapters/parquet/template.ts";
 import { systemClock } from "../adapters/system/clock.ts";
 import { isBucketUrl } from "../core/config/bucket-url.ts";
+import { IndexSegments } from "../core/coverage/index-segments.ts";
 import { intersectRanges, normalRanges } from "../core/coverage/ranges.ts";
 import type { IndexEntry } from "../core/coverage/state.ts";
 import { parseState } from "../core/coverage/state-json.ts";
@@ -34,12 +35,11 @@ export async function rawOfGaps(loaded: PipelineConfig, cli: Cli): Promise<RawOf
   const { sink, pipeline } = config;
   if (sink.type !== "parquet") return null;
   const { objectSinkStores } = await import("./object-stores.ts");
-  const { wholeIndex } = await import("./recover-plan.ts");
   const { versions } = objectSinkStores(pipeline.name, sink, "inspect", null);
   const newest = await versions.read();
   if (newest === null) return null;
   const state = parseState(newest.bytes, newest.name, newest.version);
-  return { index: await wholeIndex(state, versions), ageOf: await agesOf(sink) };
+  return { index: await new IndexSegments(versions, "inspect").all(state), ageOf: await agesOf(sink) };
 }
 
 async function agesOf(sink: SinkOf<"parquet">): Promise<AgeOf> {

@@ -15,7 +15,6 @@ import { exitCodeOf } from "./exit-code.ts";
 import { objectSinkStores } from "./object-stores.ts";
 import { readParquetFacts } from "./parquet-file.ts";
 import { type RawFile, rawFilesOf } from "./raw-files.ts";
-import { rawSinkOf } from "./recover-plan.ts";
 import { reportFailure } from "./report.ts";
 import { LEASE_MS } from "./sink-parts.ts";
 import { printable } from "./style.ts";
@@ -30,7 +29,11 @@ interface Read {
 /** A file that cannot be read is told and does not hide the others; its set is torn then. */
 export async function runRebuildIndex(file: string, json: boolean, cli: Cli): Promise<number> {
   const config = await resolveSecrets(await loadConfig(file), cli.environment);
-  const sink = rawSinkOf(config);
+  const { sink } = config;
+  if (sink.type !== "parquet")
+    throw new Failure("cli.usage", `the raw sink is of type ${sink.type}: it has no index of files`, {
+      at: file,
+    });
   const instance = randomBytes(8).toString("hex");
   const { versions, objects, intervalMs } = objectSinkStores(config.pipeline.name, sink, instance, null);
   const keeper = new CoverageKeeper(

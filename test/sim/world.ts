@@ -72,6 +72,7 @@ const UNTOLD: ReadonlySet<TwgEvent["e"]> = new Set([
   "bundle.delivered",
   "bundle.consumed",
   "stream.watermark",
+  "sink.lacks",
   "coverage.healthy",
   "request.done",
   "connection.opened",

@@ -13,6 +13,7 @@ export const MAX_ROWS = 500;
 const STYLE = `body{font:14px/1.5 system-ui,sans-serif;margin:2rem;color:#222;background:#fff}
 table{border-collapse:collapse;margin:.5rem 0 1.5rem}td,th{padding:.2rem .8rem;border-bottom:1px solid #ddd;text-align:left}
 td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}.ok{color:#176f2c}.degraded{color:#8a5a00}.failed{color:#b3261e}
+.has{fill:#7fb58a}.gap{fill:#d32f2f}
 @media(prefers-color-scheme:dark){body{color:#ddd;background:#161616}td,th{border-color:#333}.ok{color:#5fce7a}.degraded{color:#e0b04c}.failed{color:#ff7b72}}`;
 
 export const PAGE_POLICY =
@@ -105,6 +106,47 @@ function sinkTable(stats: Stats): string {
   );
 }
 
+/** A strip for each partition in which a sink lacks something: what the primary sink has from left to right, gaps in red. */
+function gapStrips(stats: Stats): string {
+  const lacking = stats.sinks.filter((s) => (s.lacks?.gaps ?? 0) > 0);
+  if (lacking.length === 0) return "";
+  const rows = lacking.flatMap(({ sink, lacks }) =>
+    (lacks?.parts ?? []).map((p) => {
+      const place = `${cell(sink)}${cell(p.topic)}${cell(p.partition)}`;
+      const missing = p.missing.reduce((n, r) => n + BigInt(r.next) - BigInt(r.from), 0n);
+      return `<tr>${place}<td>${strip(p)}</td>${cell(String(missing), "td", true)}</tr>`;
+    }),
+  );
+  const facts = lacking.map((s) => {
+    const age = s.lacks?.oldest_ms ?? null;
+    return `${s.sink} lacks ${s.lacks?.positions} positions in ${s.lacks?.gaps} ranges${age === null ? "" : `, the oldest for ${formatDuration(age)}`}`;
+  });
+  const head = [
+    ["sink", false],
+    ["topic", false],
+    ["partition", true],
+    ["covered, gaps in red", false],
+    ["missing", true],
+  ] as const;
+  return `<h2>Gaps</h2><p>${facts.map(escapeHtml).join("<br>")}</p>${table(head, rows)}`;
+}
+
+type Strip = NonNullable<Stats["sinks"][number]["lacks"]>["parts"][number];
+
+function strip({ from, next, missing }: Strip): string {
+  const [begin, end] = [BigInt(from), BigInt(next)];
+  const whole = end > begin ? end - begin : 1n;
+  /** In thousandths of the strip. */
+  const at = (position: string) => Number(((BigInt(position) - begin) * 1000n) / whole);
+  const bars = missing.map((r) => {
+    const x = at(r.from);
+    // What is too short to be seen is shown all the same.
+    return `<rect class="gap" x="${x}" width="${Math.max(3, at(r.next) - x)}" height="10"/>`;
+  });
+  const label = escapeHtml(`positions ${from} to ${next}`);
+  return `<svg width="300" height="10" viewBox="0 0 1000 10" preserveAspectRatio="none" role="img" aria-label="${label}"><rect class="has" width="1000" height="10"/>${bars.join("")}</svg>`;
+}
+
 export function statusPage(stats: Stats): string {
   const rate = `${formatCount(Math.round(stats.records_per_second))} rec/s, ${formatBytes(stats.bytes_per_second)}/s`;
   const lag = stats.lag === null ? "?" : formatCount(stats.lag);
@@ -121,7 +163,7 @@ export function statusPage(stats: Stats): string {
 <meta name="viewport" content="width=device-width"><title>${title}</title><style>${STYLE}</style></head><body>
 <h1>${title} <small class="${stats.health.state}">${stats.health.state}</small></h1>
 <p>${facts.map(escapeHtml).join(" &middot; ")} &middot; version ${escapeHtml(stats.version)}</p>
-<h2>Health</h2>${healthTable(stats.health)}<h2>Partitions</h2>${partitionTable(stats)}<h2>Sinks</h2>${sinkTable(stats)}
+<h2>Health</h2>${healthTable(stats.health)}<h2>Partitions</h2>${partitionTable(stats)}<h2>Sinks</h2>${sinkTable(stats)}${gapStrips(stats)}
 </body></html>
 `;
 }

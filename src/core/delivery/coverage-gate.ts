@@ -15,6 +15,10 @@ class SinkRanges {
     return this.#ranges.get(stream) ?? [];
   }
 
+  known(stream: StreamKey): Ranges | undefined {
+    return this.#ranges.get(stream);
+  }
+
   add(stream: StreamKey, ranges: Ranges): void {
     this.#ranges.set(stream, unionRanges(this.of(stream), normalRanges(ranges)));
   }
@@ -47,6 +51,11 @@ export class CoverageGate {
   forget(sink: number, stream: StreamKey): void {
     this.#of(this.#covered, sink).forget(stream);
     this.#of(this.#missed, sink).forget(stream);
+  }
+
+  /** Null: the sink was not claimed yet, or lost the stream. */
+  coveredIn(sink: number, stream: StreamKey): Ranges | null {
+    return this.#covered.get(sink)?.known(stream) ?? null;
   }
 
   answer(after: readonly number[], spans: readonly Span[]): GateAnswer {

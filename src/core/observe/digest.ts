@@ -3,7 +3,7 @@
  * progress line keeps its own, shorter, window.
  */
 import type { Clock } from "../time/clock.ts";
-import { lagOf, type PartitionView, type PipelineView } from "./pipeline-view.ts";
+import { lagOf, type PartitionView, type PipelineView, type SinkView } from "./pipeline-view.ts";
 
 export const DIGEST_WINDOW_MS = 30_000;
 export const DIGEST_STEP_MS = 5_000;
@@ -34,6 +34,21 @@ export interface SinkDigest {
   readonly bytes: number;
   readonly files: number;
   readonly rows_per_second: number;
+  /** Of a sink beside the primary one: what it lacks. */
+  readonly lacks?: SinkLacks;
+}
+
+export interface SinkLacks {
+  readonly gaps: number;
+  readonly positions: string;
+  readonly oldest_ms: number | null;
+  readonly parts: readonly {
+    readonly topic: string;
+    readonly partition: number;
+    readonly from: string;
+    readonly next: string;
+    readonly missing: readonly { readonly from: string; readonly next: string }[];
+  }[];
 }
 
 export interface DigestReport {
@@ -89,6 +104,7 @@ export class Digest {
         bytes: s.bytes,
         files: s.files,
         rows_per_second: per(s.rows, first?.rows.get(sink) ?? 0),
+        ...(s.lacks === null ? {} : { lacks: lacksOf(s.lacks) }),
       })),
     };
   }
@@ -102,6 +118,24 @@ export class Digest {
       rows: new Map([...this.#view.sinks].map(([k, s]) => [k, s.rows])),
     };
   }
+}
+
+function lacksOf({ gaps, positions, oldestMs, parts }: NonNullable<SinkView["lacks"]>): SinkLacks {
+  const texts = ({ from, next }: { from: bigint; next: bigint }) => ({
+    from: String(from),
+    next: String(next),
+  });
+  return {
+    gaps,
+    positions: String(positions),
+    oldest_ms: oldestMs,
+    parts: parts.map((p) => ({
+      topic: p.topic,
+      partition: p.partition,
+      ...texts(p),
+      missing: p.missing.map(texts),
+    })),
+  };
 }
 
 function partitionDigest(p: PartitionView, rate: number): PartitionDigest {

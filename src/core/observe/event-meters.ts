@@ -81,6 +81,11 @@ const ROWS: Rows = {
     if (e.kept) m.sinkRejects.add(e.records, e.sink, e.code);
   },
   "sink.rejects_failed": failed,
+  "sink.lacks": (m, e) => {
+    m.sinkGaps.set(e.gaps, e.sink);
+    m.sinkUncovered.set(Number(e.positions), e.sink);
+    m.sinkOldestGap.set(seconds(e.oldestMs ?? 0), e.sink);
+  },
   "sink.gap": (m, e) => m.sinkGap.add(Number(e.next - e.from), e.sink),
   "sink.recovered": (m, e) => m.sinkUp.set(1, e.sink),
   "coverage.troubled": failed,

@@ -24,6 +24,13 @@ export interface DeliveredPart extends StreamPlace {
   readonly bytes: number;
 }
 
+/** Of one stream: all that the primary sink has of it lies in [from, next). */
+export interface LackedPart extends StreamPlace {
+  readonly from: bigint;
+  readonly next: bigint;
+  readonly missing: readonly { readonly from: bigint; readonly next: bigint }[];
+}
+
 export interface AcknowledgedMark extends StreamPlace {
   readonly next: bigint;
 }
@@ -168,6 +175,16 @@ type SinkEvent =
       /** Of several gaps told as one: those that are missing between `from` and `next`. */
       readonly positions?: bigint;
     } & StreamPlace)
+  /** What a sink beside the primary one lacks of what that has, what is on its way included; the largest parts. */
+  | {
+      readonly e: "sink.lacks";
+      readonly sink: string;
+      readonly gaps: number;
+      readonly positions: bigint;
+      /** Of the oldest; null: none. */
+      readonly oldestMs: number | null;
+      readonly parts: readonly LackedPart[];
+    }
   /** Of one batch; their bytes are in the raw sink, and with the reason in a sink of rejects. */
   | { readonly e: "records.undecodable"; readonly code: string; readonly records: number }
   /** Rows of one set that the sink refused while it took the rest. `kept`: they are durable among its rejects. */
@@ -353,6 +370,7 @@ export const EVENTS: { readonly [K in EventName]: EventRow<K> } = {
       return `${e.sink}: ${at(e)} from ${e.from} up to ${e.next} ${some} missing in it and safe in the primary sink`;
     },
   },
+  "sink.lacks": { level: null, text: (e) => `${e.sink}: ${e.positions} positions in ${e.gaps} gaps` },
   "records.undecodable": {
     level: "warn",
     text: (e) => `${e.records} ${e.records === 1 ? "record" : "records"} cannot be decoded: ${e.code}`,

@@ -146,6 +146,17 @@ export function declareMeters(r: Registry) {
       "Positions that the primary sink got and this one did not, since the start.",
       ["sink"],
     ),
+    sinkGaps: r.gauge(
+      "twg_sink_gaps",
+      "Ranges that the primary sink has and this one has not, those on their way included.",
+      ["sink"],
+    ),
+    sinkUncovered: r.gauge("twg_sink_uncovered_positions", "Positions of these ranges.", ["sink"]),
+    sinkOldestGap: r.gauge(
+      "twg_sink_oldest_gap_seconds",
+      "How long the primary sink has had the oldest of them; what was there before the start counts from the start. 0: there is none.",
+      ["sink"],
+    ),
     sinkUp: r.gauge("twg_sink_up", "1 if the sink takes data.", ["sink"]),
 
     residentBytes: r.gauge("twg_process_resident_bytes", "Resident memory of the process."),

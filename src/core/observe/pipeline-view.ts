@@ -23,6 +23,8 @@ export interface SinkView {
   rows: number;
   bytes: number;
   files: number;
+  /** What it lacks of the primary one, as it was told last; null: it is that, or was not told yet. */
+  lacks: EventOf<"sink.lacks"> | null;
 }
 
 /** End minus acknowledged; null while the end is unknown. It may overstate what is missing, never understate. */
@@ -62,7 +64,7 @@ export class PipelineView {
   sink(name: string): SinkView {
     let sink = this.sinks.get(name);
     if (sink === undefined) {
-      sink = { rows: 0, bytes: 0, files: 0 };
+      sink = { rows: 0, bytes: 0, files: 0, lacks: null };
       this.sinks.set(name, sink);
     }
     return sink;
@@ -207,4 +209,7 @@ const ROWS: Rows = {
   },
   "source.acknowledged": acknowledged,
   "set.covered": covered,
+  "sink.lacks": (v, e) => {
+    v.sink(e.sink).lacks = e;
+  },
 };

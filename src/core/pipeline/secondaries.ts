@@ -3,17 +3,22 @@
  * the gate until what they come after has covered the same positions.
  */
 import { CoverageGate } from "../delivery/coverage-gate.ts";
+import { GapBook } from "../delivery/gap-book.ts";
+import type { StreamCoverage } from "../ports/coverage.ts";
 import type { FromBranch, ToBranch } from "../ports/lane.ts";
 import type { Observer } from "../ports/observer.ts";
 import type { Span, StreamKey } from "../records/stream.ts";
 import type { Clock } from "../time/clock.ts";
 import { Secondary } from "./secondary.ts";
 import { type PlacedStream, PRIMARY, type SecondarySpec } from "./secondary-parts.ts";
+import { tellGaps } from "./tell-gaps.ts";
 
 export interface SecondariesParts {
   readonly clock: Clock;
   readonly observer: Observer;
   readonly post: (lane: number, sink: number, m: ToBranch) => void;
+  /** Of the primary sink. */
+  readonly coverage: Pick<StreamCoverage, "covered">;
 }
 
 /** Longest waits for a sink that is slow. One that fails is not waited for. */
@@ -23,13 +28,17 @@ const SETTLE_MS = 10_000;
 
 export class Secondaries {
   readonly #gate = new CoverageGate();
+  readonly #book = new GapBook();
+  readonly #keys = new Map<number, StreamKey>();
   readonly #all: readonly Secondary[];
+  readonly #p: SecondariesParts;
   /** Something was covered or missed while the rest was looked at. */
   #again = false;
   #checking = false;
 
   constructor(specs: readonly SecondarySpec[], parts: SecondariesParts) {
     const { clock, observer } = parts;
+    this.#p = parts;
     this.#all = specs.map(
       (spec, n) =>
         new Secondary(n, spec, {
@@ -49,8 +58,21 @@ export class Secondaries {
   /** Before the lanes have the streams. */
   async claim(streams: readonly PlacedStream[], groupEpoch: number | null): Promise<void> {
     if (this.#all.length === 0) return;
-    for (const s of streams) this.#gate.begin(PRIMARY, s.key, []);
+    for (const s of streams) {
+      this.#gate.begin(PRIMARY, s.key, []);
+      this.#keys.set(s.stream, s.key);
+      this.#books(s.key);
+    }
     await Promise.all(this.#all.map((s) => s.claim(streams, groupEpoch, CLAIM_MS)));
+  }
+
+  /** Nobody waits for it: gaps are told, and decide nothing. */
+  #books(stream: StreamKey): void {
+    this.#book.begin(stream, this.#p.clock.monotonic());
+    void this.#p.coverage.covered(stream).then(
+      (covered) => this.#book.had(stream, covered),
+      () => {},
+    );
   }
 
   /** On the turn in which the lane gets the streams. */
@@ -60,6 +82,11 @@ export class Secondaries {
 
   forget(streams: readonly number[]): void {
     for (const s of this.#all) s.forget(streams);
+    for (const s of streams) {
+      const key = this.#keys.get(s);
+      if (key !== undefined) this.#book.forget(key);
+      this.#keys.delete(s);
+    }
   }
 
   /** Whoever gets them next need not take the lanes of this process for dead. */
@@ -86,10 +113,19 @@ export class Secondaries {
     if (this.#all.length === 0) return;
     this.#gate.cover(PRIMARY, spans);
     for (const s of this.#all) s.landed(spans);
+    this.#book.landed(spans, this.#p.clock.monotonic());
     this.#check();
   }
 
   async heartbeat(): Promise<void> {
+    const now = this.#p.clock.monotonic();
+    for (const [n, s] of this.#all.entries())
+      tellGaps(
+        this.#p.observer,
+        s.spec.name,
+        this.#book.of((stream) => this.#gate.coveredIn(n, stream), now),
+      );
+    this.#book.told();
     await Promise.all(this.#all.map((s) => s.heartbeat()));
   }
 

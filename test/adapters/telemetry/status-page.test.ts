@@ -73,6 +73,32 @@ test("of very many partitions those with the most lag are shown", () => {
   expect(html).not.toContain('<td>orders</td><td class="n">19</td>');
 });
 
+test("a strip shows where a sink has gaps, the whole of it in proportion", () => {
+  const missing = [
+    { from: "100", next: "300" },
+    { from: "999", next: "1000" },
+  ];
+  const lacks = {
+    ...{ gaps: 2, positions: "201", oldest_ms: 90_000 },
+    parts: [{ topic: EVIL, partition: 3, from: "0", next: "1000", missing }],
+  };
+  const sink = { rows: 1, bytes: 1, files: 1, rows_per_second: 0 };
+  const html = statusPage(
+    stats({
+      sinks: [
+        { ...sink, sink: "raw" },
+        { ...sink, sink: EVIL, lacks },
+      ],
+    }),
+  );
+  expect(html).toContain(`${SAFE} lacks 201 positions in 2 ranges, the oldest for 1 m 30 s`);
+  expect(html).toContain('<rect class="gap" x="100" width="200" height="10"/>');
+  // One of a thousand would be narrower than what can be seen.
+  expect(html).toContain('<rect class="gap" x="999" width="3" height="10"/>');
+  expect(html).toContain('<td class="n">201</td>');
+  expect(statusPage(stats({}))).not.toContain("<h2>Gaps");
+});
+
 test("without a budget none is named", () => {
   expect(statusPage(stats({ budget_bytes: null, lag: 3 }))).toContain(
     "lag 3 &middot; 1.00 KiB in flight &middot;",

@@ -46,6 +46,7 @@ const LINES: { readonly [K in EventName]: string } = {
   "sink.detached": `warn typed: lane 1 goes on without it for 2.0 s: ${CANCELLED}`,
   "sink.attached": "info typed: lane 1 writes to it again",
   "sink.gap": "warn typed: orders/3 from 10 up to 25 is missing in it and safe in the primary sink",
+  "sink.lacks": "null typed: 15 positions in 2 gaps",
   "records.undecodable": "warn 3 records cannot be decoded: decode.truncated",
   "records.refused": "warn typed: 2 rows refused (row.constraint), kept among its rejects",
   "sink.rejects_failed": `warn typed: its rejects: ${CANCELLED}`,
@@ -72,6 +73,7 @@ test("what comes many times a second is never a log line", () => {
     "bundle.consumed",
     "bundle.delivered",
     "request.done",
+    "sink.lacks",
     "stream.watermark",
   ]);
 });

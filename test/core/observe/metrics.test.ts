@@ -140,6 +140,11 @@ const MOVES: { readonly [K in EventName]?: readonly string[] } = {
   "records.undecodable": ["twg_decode_rejects_total{decode.truncated} 3"],
   "records.refused": ["twg_sink_rejects_total{typed,row.constraint} 2"],
   "sink.rejects_failed": ["twg_errors_total{internal.cancelled} 1"],
+  "sink.lacks": [
+    "twg_sink_gaps{typed} 2",
+    "twg_sink_oldest_gap_seconds{typed} 2",
+    "twg_sink_uncovered_positions{typed} 15",
+  ],
   "sink.gap": ["twg_sink_gap_positions_total{typed} 15"],
   "coverage.troubled": ["twg_errors_total{internal.cancelled} 1"],
   "coverage.fenced": ["twg_errors_total{internal.cancelled} 1"],

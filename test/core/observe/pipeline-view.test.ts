@@ -77,7 +77,7 @@ test("bytes in flight are what lanes were given and have not read; a dead lane h
 test("totals and sinks add up", () => {
   const v = view(delivered(20n), consumed(), consumed(), SAMPLES["set.covered"], SAMPLES["set.covered"]);
   expect([v.records, v.filtered, v.bytes]).toEqual([36, 4, 100]);
-  expect(v.sink("raw")).toEqual({ rows: 3000, bytes: 4096, files: 4 });
+  expect(v.sink("raw")).toEqual({ rows: 3000, bytes: 4096, files: 4, lacks: null });
 });
 
 test("a stream that ended and one that is unknown leave no trace", () => {
