@@ -1,5 +1,5 @@
 /** What `inspect coverage` shows of a coverage state: per stream what is covered, where holes are, what is lost. */
-import { holes, normalRanges, subtractRanges } from "../core/coverage/ranges.ts";
+import { holes, normalRanges, subtractRanges, unionRanges } from "../core/coverage/ranges.ts";
 import type { CoverageState, StreamState } from "../core/coverage/state.ts";
 import type { LostRange, Range } from "../core/ports/coverage.ts";
 import { fileCoverage, isFileStream } from "../core/records/file-stream.ts";
@@ -28,11 +28,12 @@ export interface Gap {
   readonly ranges: readonly Range[];
 }
 
-/** What is covered in `primary` and not in `other`. */
+/** What is covered in `primary` and not in `other`, but for what that has lost for ever. */
 export function gapsBetween(primary: readonly StreamSummary[], other: readonly StreamSummary[]): Gap[] {
-  const covered = new Map(other.map((s) => [s.stream, s.covered]));
+  const settled = (s: StreamSummary) => unionRanges(normalRanges(s.covered), normalRanges(s.lost));
+  const covered = new Map(other.map((s) => [s.stream, settled(s)]));
   return primary.flatMap(({ stream, topic, incarnation, partition, covered: all }) => {
-    const ranges = subtractRanges(normalRanges(all), normalRanges(covered.get(stream) ?? []));
+    const ranges = subtractRanges(normalRanges(all), covered.get(stream) ?? []);
     return ranges.length === 0 ? [] : [{ stream, topic, incarnation, partition, ranges }];
   });
 }

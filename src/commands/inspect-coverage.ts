@@ -17,7 +17,7 @@ import {
   type StreamSummary,
   summarizeCoverage,
 } from "./coverage-summary.ts";
-import { rawOfGaps, type SizedGap, sizedGaps } from "./gap-sizes.ts";
+import { isRawThere, rawOfGaps, type SizedGap, sizedGaps } from "./gap-sizes.ts";
 import { readKafkaCoverage } from "./kafka-coverage-reader.ts";
 import { readPostgresCoverage } from "./postgres-coverage-reader.ts";
 import { printable, styled } from "./style.ts";
@@ -28,6 +28,7 @@ export interface InspectCoverageOptions {
   readonly config?: string;
   readonly json: boolean;
   readonly rebuild?: boolean;
+  readonly recordLost?: boolean;
 }
 
 export async function runInspectCoverage(options: InspectCoverageOptions, cli: Cli): Promise<number> {
@@ -38,11 +39,38 @@ export async function runInspectCoverage(options: InspectCoverageOptions, cli: C
       });
     return await (await import("./rebuild-index.ts")).runRebuildIndex(options.config, options.json, cli);
   }
+  if (options.recordLost === true) await recordGone(options, cli);
   const places = await withGaps(await placesOf(options, cli), options.config, cli);
   if (options.json) outJson(cli, { places });
   else if (places.length === 0) cli.out("nothing has landed there yet\n");
   else cli.out(places.map((p) => placeText(p, places.length > 1, cli.outColour)).join("\n"));
   return 0;
+}
+
+/** Gaps of which raw has no file any more become lost ranges of their sinks. */
+async function recordGone(options: InspectCoverageOptions, cli: Cli): Promise<void> {
+  const { config: file } = options;
+  if (file === undefined)
+    throw new Failure("cli.usage", "--record-lost needs the configuration: -c FILE", {
+      at: "twg inspect coverage",
+    });
+  const loaded = await loadConfig(file);
+  const raw = await rawOfGaps(loaded, cli);
+  if (raw !== null && !(await isRawThere(raw)))
+    throw new Failure("recovery.raw_missing", "no file of raw is there: nothing is recorded as lost", {
+      at: file,
+      hint: "Is the folder mounted, and the path of the primary sink what it was?",
+    });
+  const places = await withGaps(await placesOf(options, cli), file, cli);
+  const lost = places.flatMap(({ sink, gaps }) => {
+    const ranges = (gaps ?? []).flatMap((g) =>
+      "gone" in g ? g.gone.map((r) => ({ stream: g.stream, ...r })) : [],
+    );
+    return sink === undefined || ranges.length === 0 ? [] : [{ sink, ranges }];
+  });
+  if (lost.length === 0) return;
+  const { recordLost } = await import("./record-lost.ts");
+  await recordLost(await resolveSecrets(loaded, cli.environment), lost);
 }
 
 interface Place extends CoverageSummary {
@@ -154,9 +182,18 @@ function gapsText(gaps: readonly (Gap | SizedGap)[], colour: boolean): string {
   const lines = gaps.map((g) => {
     const positions = g.ranges.reduce((n, r) => n + (r.next - r.from), 0n);
     const size = "bytes" in g ? `, about ${formatBytes(g.bytes)} of raw${ageText(g.ageMs)}` : "";
-    return `  ${printable(g.topic)}/${g.partition}: ${spansText(g.ranges)}, ${positions} positions${size}`;
+    const left =
+      "expiresMs" in g && g.expiresMs !== null ? expiryText(g.expiresMs, g.ageMs ?? 0, colour) : "";
+    const gone = "gone" in g && g.gone.length > 0 ? `; gone from raw: ${spansText(g.gone)}` : "";
+    return `  ${printable(g.topic)}/${g.partition}: ${spansText(g.ranges)}, ${positions} positions${size}${left}${gone}`;
   });
   return `${styled("gaps, against the primary sink", "yellow", colour)}\n${lines.join("\n")}\n`;
+}
+
+/** In red where little of the time is left. */
+function expiryText(leftMs: number, ageMs: number, colour: boolean): string {
+  const text = `, removed in ${formatDuration(leftMs)}`;
+  return leftMs < (leftMs + ageMs) / 4 ? styled(text, "red", colour) : text;
 }
 
 function ageText(ms: number | null): string {

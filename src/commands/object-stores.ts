@@ -1,4 +1,6 @@
 /** The stores of an object sink: a folder of this machine, or a bucket. The only place that tells them apart. */
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
 import {
   coverageFolderOf,
   LocalVersionedStore,
@@ -36,6 +38,8 @@ export interface ObjectSinkStores {
   readonly table: VersionedStore;
   /** Files of such a table that lie there: at most so many of the newest, those last. */
   newest(most: number): Promise<readonly TableFile[]>;
+  /** How long ago the file was written, ms; null: it is not there. */
+  age(key: string): Promise<number | null>;
   /** Shortest time between two writes of the coverage object, ms. */
   readonly intervalMs: number;
   readonly lane: LaneStore;
@@ -72,11 +76,17 @@ function folderStores(
     schemas: new LocalVersionedStore(schemaFolderOf(root, pipeline, sink)),
     table: new LocalVersionedStore(tableFolderOf(root, pipeline, sink), undefined, "table"),
     newest: (most) => newestFiles(root, most),
+    age: (key) => fileAge(root, key),
     intervalMs: DISK_INTERVAL_MS,
     lane: { t: "local", root, staging },
     prepare: () => objects.prepare(),
     renew: () => false,
   };
+}
+
+export async function fileAge(root: string, key: string): Promise<number | null> {
+  const found = await stat(join(root, key)).catch(() => null);
+  return found === null ? null : Math.max(0, Math.round(systemClock.now() - found.mtimeMs));
 }
 
 function bucketStores(
@@ -107,6 +117,7 @@ function bucketStores(
       instance,
     }),
     newest: (most) => newestObjects(conditional, most),
+    age: async (key) => (await conditional.list(key)).find((o) => o.key === key)?.ageMs ?? null,
     intervalMs: (sink.s3 ?? s3Defaults()).coverage_interval_ms,
     get lane(): LaneStore {
       return { t: "s3", connection: requests.connection, own };

@@ -4,6 +4,7 @@ import { systemClock } from "../adapters/system/clock.ts";
 import { CoverageKeeper } from "../core/coverage/keeper.ts";
 import { LiveTable } from "../core/coverage/live-table.ts";
 import { Committer } from "../core/delivery/committer.ts";
+import type { Span, StreamKey } from "../core/records/stream.ts";
 import type { ResolvedConfig, SinkOf } from "./config-file.ts";
 import type { ParquetLaneSink } from "./lane-config.ts";
 import { objectSinkStores } from "./object-stores.ts";
@@ -44,10 +45,17 @@ export function parquetParts(
     instance,
     files: async () => await columnsOfFiles(await stores.newest(FILES_READ), sink.metadata_prefix),
   });
+  const { retention_ms: retentionMs } = sink;
+  const ageOf = async (stream: StreamKey, position: bigint) => {
+    const holds = (s: Span) => s.stream === stream && s.from <= position && position < s.next;
+    const key = (await coverage.index()).find((e) => e.spans.some(holds))?.targets[0]?.key;
+    return key === undefined ? null : await stores.age(key);
+  };
   return {
     coverage,
     windows: coverage,
     table,
+    ...(retentionMs === undefined ? {} : { retention: { retentionMs, ageOf } }),
     committer: (listener) =>
       new Committer({
         sink: sink.name,

@@ -7,9 +7,9 @@ import type { BatchOptions } from "./batch-config.ts";
 import type { Cli, StreamOptions } from "./cli.ts";
 import type { DoctorOptions } from "./doctor.ts";
 import type { HealthOptions } from "./health.ts";
-import type { InspectCoverageOptions } from "./inspect-coverage.ts";
 import type { InspectKafkaOptions } from "./inspect-kafka.ts";
 import type { InspectRejectsOptions } from "./inspect-rejects.ts";
+import { addInspectCoverage } from "./program-inspect.ts";
 import { addRecover } from "./program-recover.ts";
 import { reportFailure } from "./report.ts";
 import { VERSION } from "./version.ts";
@@ -316,25 +316,8 @@ function secondsAsMs(text: string): number {
 function addInspect(program: Command, cli: Cli, finish: Finish): void {
   const inspect = program
     .command("inspect")
-    .description("Look at what has landed. Reads only, but for `coverage --rebuild`.");
-  inspect
-    .command("coverage")
-    .description("Show what is covered per partition, with holes, and what is lost.")
-    .argument("[path]", "folder or s3:// prefix of the sink, instead of -c")
-    .addOption(new Option("-c, --config <file>", "the pipeline's TOML file"))
-    .addOption(jsonOption())
-    .option(
-      "--rebuild",
-      "make the raw sink's index, and what it covers, anew from its files; the pipeline must be stopped",
-      false,
-    )
-    .addHelpText(
-      "after",
-      examples("twg inspect coverage -c orders.toml", "twg inspect coverage ./quickstart-data --json"),
-    )
-    .action(async (path: string | undefined, options: Omit<InspectCoverageOptions, "path">) => {
-      finish(await (await import("./inspect-coverage.ts")).runInspectCoverage({ ...options, path }, cli));
-    });
+    .description("Look at what has landed. Reads only, but for `coverage` with --rebuild or --record-lost.");
+  addInspectCoverage(inspect, cli, finish);
   inspect
     .command("parquet")
     .description("Show rows, spans and metadata of Parquet files, and sample rows.")

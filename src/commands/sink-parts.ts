@@ -2,7 +2,7 @@
 import type { LiveTable } from "../core/coverage/live-table.ts";
 import type { CommitListener, SetCommitter } from "../core/delivery/committer.ts";
 import { type Failure, toWire } from "../core/failure/failure.ts";
-import type { StreamCoverage, WindowCoverage } from "../core/ports/coverage.ts";
+import type { RawRetention, StreamCoverage, WindowCoverage } from "../core/ports/coverage.ts";
 import type { Observer } from "../core/ports/observer.ts";
 import type { VersionedStore } from "../core/ports/versioned-store.ts";
 import type { ResolvedConfig } from "./config-file.ts";
@@ -64,6 +64,8 @@ export interface SinkParts {
   readonly lane: LaneSink;
   /** Where what was learned of schemas lies beside the coverage; absent: on this machine. */
   readonly schemas?: VersionedStore;
+  /** Where it is known how long its files are kept. */
+  readonly retention?: RawRetention;
   /** Proves that the sink can be written, before anything is fetched. */
   prepare(): Promise<void>;
   /** Removes what earlier runs left unfinished; called once, after the first claims. */

@@ -132,6 +132,7 @@ export function buildStream(
       observer,
       sweep: () => sink.sweep(),
       secondaries: beside.map((b) => b.spec),
+      ...(sink.retention === undefined ? {} : { retention: sink.retention }),
       ...hooked,
     },
   );

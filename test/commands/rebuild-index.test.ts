@@ -130,14 +130,15 @@ test("beside a pipeline that runs it does nothing", async () => {
   await other.close();
 });
 
-test("a gap has a size and an age, which raw knows", async () => {
-  await landed("a", 0);
+/** A second sink that has [0, 5) of partition 0 and [0, 20) of partition 1, of two sets that raw has. */
+async function besideRaw(): Promise<readonly string[]> {
+  const first = await landed("a", 0);
   await landed("b", 10);
   await inspect("--rebuild");
   const raw = `${root}/{topic}/{partition}`;
   const copy = mkdtempSync(join(tmpdir(), "twg-copy-"));
   config = fileWith(
-    `${ORDERS.replace("./data", raw)}role = "primary_raw"\n[[sink]]\nname = "copy"\ntype = "parquet"\nreceives = "raw"\npath = "${copy}"\n`,
+    `${ORDERS.replace("./data", raw)}retention_ms = "4d"\nrole = "primary_raw"\n[[sink]]\nname = "copy"\ntype = "parquet"\nreceives = "raw"\npath = "${copy}"\n`,
   );
   const range = (from: bigint, next: bigint) => ({ from, next });
   const has = (n: number, next: bigint) =>
@@ -146,12 +147,20 @@ test("a gap has a size and an age, which raw knows", async () => {
   const folder = coverageFolderOf(copy, "orders", "copy");
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, "coverage-000000000001.json"), encodeState(state));
+  return first;
+}
+
+test("a gap has a size, an age and an end, which raw knows", async () => {
+  await besideRaw();
   const [place, other] = JSON.parse((await inspect("--json")).out).places;
   expect(other.gaps).toEqual([
-    expect.objectContaining({ partition: 0, ranges: [{ from: "5", next: "20" }], ageMs: expect.any(Number) }),
+    expect.objectContaining({
+      ...{ partition: 0, ranges: [{ from: "5", next: "20" }], ageMs: expect.any(Number), gone: [] },
+    }),
   ]);
   // Five of the twenty positions of the one set and ten of those of the other.
-  const [{ bytes, ageMs }] = other.gaps;
+  const [{ bytes, ageMs, expiresMs }] = other.gaps;
+  expect(expiresMs).toBe(4 * 86_400_000 - ageMs);
   expect(bytes / place.bytes).toBeCloseTo(15 / 40, 1);
   expect(ageMs).toBeGreaterThanOrEqual(0);
   expect((await inspect()).out).toMatch(
@@ -159,8 +168,38 @@ test("a gap has a size and an age, which raw knows", async () => {
   );
 });
 
+test("what raw has no more is told, and recorded as lost when that is asked for", async () => {
+  const keys = await besideRaw();
+  for (const key of keys) rmSync(join(root, key));
+  const lacks = async (...argv: string[]) => {
+    const [, { gaps, streams }] = JSON.parse((await inspect("--json", ...argv)).out).places;
+    return {
+      gaps: gaps.map((g: { ranges: unknown; gone: unknown }) => [g.ranges, g.gone]),
+      lost: streams[0].lost,
+    };
+  };
+  const r = (from: string, next: string) => ({ from, next });
+  expect(await lacks()).toEqual({ gaps: [[[r("5", "20")], [r("5", "10")]]], lost: [] });
+  const lost = [{ ...r("5", "10"), reason: "retention" }];
+  expect(await lacks("--record-lost")).toEqual({ gaps: [[[r("10", "20")], []]], lost });
+  // Nothing is forgotten, and nothing is added.
+  expect(await lacks("--record-lost")).toEqual({ gaps: [[[r("10", "20")], []]], lost });
+});
+
+test("where nothing of raw is there, nothing is taken for lost", async () => {
+  await besideRaw();
+  rmSync(join(root, "orders"), { recursive: true });
+  const { code, err } = await inspect("--record-lost");
+  expect(code).not.toBe(0);
+  expect(err).toContain("recovery.raw_missing");
+  const [, { streams }] = JSON.parse((await inspect("--json")).out).places;
+  expect(streams[0].lost).toEqual([]);
+});
+
 test("it needs the configuration", async () => {
-  const cli = fakeCli();
-  expect(await runCli(["inspect", "coverage", root, "--rebuild"], cli)).toBe(2);
-  expect(cli.stderr()).toContain("--rebuild needs the configuration");
+  for (const flag of ["--rebuild", "--record-lost"]) {
+    const cli = fakeCli();
+    expect(await runCli(["inspect", "coverage", root, flag], cli)).toBe(2);
+    expect(cli.stderr()).toContain(`${flag} needs the configuration`);
+  }
 });

@@ -32,6 +32,12 @@ export const parquetSinkSpec = z.strictObject({
     .default(10_000)
     .describe("Files are closed, published and acknowledged at the latest after this time.")
     .meta({ unit: "ms", examples: ["10s"], why: "Bounds what a crash makes us read again." }),
+  retention_ms: durationMs({ min: 60_000, max: 100 * 365 * 86_400_000 })
+    .optional()
+    .describe(
+      "Of the primary sink: how long its files are kept by whatever removes them (a lifecycle rule, a job of yours; twg removes none). When a sink lacks records whose file has a quarter of this time left, twg warns: fill the gap before.",
+    )
+    .meta({ unit: "ms", examples: ["30d"] }),
   row_group_bytes: byteSize({ min: 64 * KIB, max: 1024 * MIB })
     .default(32 * MIB)
     .describe(

@@ -44,7 +44,7 @@ import { normalRanges, overlapsRange, type Ranges } from "./ranges.ts";
 import { type Reindexed, reindex, reindexed, type SetFile } from "./reindex.ts";
 import { type Hook, settleIntent } from "./settle.ts";
 import { Silence } from "./silence.ts";
-import { type CoverageState, NEW_STREAM, type Owner } from "./state.ts";
+import { type CoverageState, type IndexEntry, NEW_STREAM, type Owner } from "./state.ts";
 import { giveBack, grant, keepHeads } from "./window-changes.ts";
 import { isRecovery } from "./windows.ts";
 
@@ -245,9 +245,14 @@ export class CoverageKeeper implements CoverageStore, WindowCoverage {
     await this.#queue.change(leave(this.#o.instance)).catch(() => {});
   }
 
+  /** Sets of files that landed, oldest first. */
+  index(): Promise<readonly IndexEntry[]> {
+    return this.#segments.all(this.state);
+  }
+
   /** Sets that lie there, in the order of `files`, take the place of the index, and are covered. For a sole owner. */
   async reindex(files: readonly SetFile[]): Promise<Reindexed> {
-    const found = reindex(this.state, await this.#segments.all(this.state), files);
+    const found = reindex(this.state, await this.index(), files);
     const segments = await this.#segments.write(found.entries);
     await this.#owned(reindexed(found.covered, segments));
     return found;

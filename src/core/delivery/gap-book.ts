@@ -38,7 +38,7 @@ interface Known {
   lacked: bigint | null;
   /** End of what was there when it began, and when that was. */
   before: bigint;
-  readonly begunAt: number;
+  begunAt: number;
 }
 
 /** Of a stream; where there are more they are made coarser, so that ages are too old by little and never too young. */
@@ -75,6 +75,17 @@ export class GapBook {
       known.marks = [];
       for (const m of marks) mark(known, m);
     }
+  }
+
+  /** It is known better how long the primary sink has had what was there before. */
+  older(stream: StreamKey, since: number): void {
+    const known = this.#streams.get(stream);
+    if (known !== undefined) known.begunAt = Math.min(known.begunAt, since);
+  }
+
+  /** Whether the position was there before this process met the stream. */
+  wasThere(stream: StreamKey, position: bigint): boolean {
+    return position < (this.#streams.get(stream)?.before ?? 0n);
   }
 
   /** All sinks were asked for: nobody will ask how old positions are that all of them have. */

@@ -85,6 +85,7 @@ const ROWS: Rows = {
     m.sinkGaps.set(e.gaps, e.sink);
     m.sinkUncovered.set(Number(e.positions), e.sink);
     m.sinkOldestGap.set(seconds(e.oldestMs ?? 0), e.sink);
+    m.sinkExpiring.set(e.expiring ? 1 : 0, e.sink);
   },
   "sink.gap": (m, e) => m.sinkGap.add(Number(e.next - e.from), e.sink),
   "sink.recovered": (m, e) => m.sinkUp.set(1, e.sink),

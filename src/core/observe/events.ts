@@ -183,7 +183,16 @@ type SinkEvent =
       readonly positions: bigint;
       /** Of the oldest; null: none. */
       readonly oldestMs: number | null;
+      /** Raw of the oldest is removed soon. */
+      readonly expiring: boolean;
       readonly parts: readonly LackedPart[];
+    }
+  /** Raw that the sink lacks is removed soon, by the retention that is configured. */
+  | {
+      readonly e: "sink.gap_expiring";
+      readonly sink: string;
+      readonly leftMs: number;
+      readonly positions: bigint;
     }
   /** Of one batch; their bytes are in the raw sink, and with the reason in a sink of rejects. */
   | { readonly e: "records.undecodable"; readonly code: string; readonly records: number }
@@ -371,6 +380,11 @@ export const EVENTS: { readonly [K in EventName]: EventRow<K> } = {
     },
   },
   "sink.lacks": { level: null, text: (e) => `${e.sink}: ${e.positions} positions in ${e.gaps} gaps` },
+  "sink.gap_expiring": {
+    level: "warn",
+    text: (e) =>
+      `${e.sink} lacks ${e.positions} positions, and the raw files of the oldest are removed in ${formatDuration(e.leftMs)}: fill the gap with \`twg recover\``,
+  },
   "records.undecodable": {
     level: "warn",
     text: (e) => `${e.records} ${e.records === 1 ? "record" : "records"} cannot be decoded: ${e.code}`,

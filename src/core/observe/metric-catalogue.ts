@@ -157,6 +157,11 @@ export function declareMeters(r: Registry) {
       "How long the primary sink has had the oldest of them; what was there before the start counts from the start. 0: there is none.",
       ["sink"],
     ),
+    sinkExpiring: r.gauge(
+      "twg_sink_gap_expiring",
+      "1 if raw that this sink lacks is removed within a quarter of `retention_ms` of the primary sink.",
+      ["sink"],
+    ),
     sinkUp: r.gauge("twg_sink_up", "1 if the sink takes data.", ["sink"]),
 
     residentBytes: r.gauge("twg_process_resident_bytes", "Resident memory of the process."),

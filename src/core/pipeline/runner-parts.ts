@@ -2,7 +2,7 @@
 import type { CommitListener, SetCommitter } from "../delivery/committer.ts";
 import type { CrashHook } from "../delivery/crash-points.ts";
 import type { Ledger } from "../delivery/ledger.ts";
-import type { StreamCoverage } from "../ports/coverage.ts";
+import type { RawRetention, StreamCoverage } from "../ports/coverage.ts";
 import type { LanePort } from "../ports/lane.ts";
 import type { Observer } from "../ports/observer.ts";
 import type { Source } from "../ports/source.ts";
@@ -38,6 +38,8 @@ export interface RunnerParts {
   readonly sweep: () => Promise<void>;
   /** Sinks beside the primary one; by default there are none. */
   readonly secondaries?: readonly SecondarySpec[];
+  /** Of what the primary sink writes; absent: nobody removes it, or it is not known when. */
+  readonly retention?: RawRetention;
   /** Passed at the named points of delivery. */
   readonly hook?: CrashHook;
 }

@@ -4,11 +4,12 @@
  */
 import { CoverageGate } from "../delivery/coverage-gate.ts";
 import { GapBook } from "../delivery/gap-book.ts";
-import type { StreamCoverage } from "../ports/coverage.ts";
+import type { RawRetention, StreamCoverage } from "../ports/coverage.ts";
 import type { FromBranch, ToBranch } from "../ports/lane.ts";
 import type { Observer } from "../ports/observer.ts";
 import type { Span, StreamKey } from "../records/stream.ts";
 import type { Clock } from "../time/clock.ts";
+import { Expiry } from "./expiry.ts";
 import { Secondary } from "./secondary.ts";
 import { type PlacedStream, PRIMARY, type SecondarySpec } from "./secondary-parts.ts";
 import { tellGaps } from "./tell-gaps.ts";
@@ -19,6 +20,7 @@ export interface SecondariesParts {
   readonly post: (lane: number, sink: number, m: ToBranch) => void;
   /** Of the primary sink. */
   readonly coverage: Pick<StreamCoverage, "covered">;
+  readonly retention?: RawRetention;
 }
 
 /** Longest waits for a sink that is slow. One that fails is not waited for. */
@@ -29,6 +31,7 @@ const SETTLE_MS = 10_000;
 export class Secondaries {
   readonly #gate = new CoverageGate();
   readonly #book = new GapBook();
+  readonly #expiry: Expiry | null;
   readonly #keys = new Map<number, StreamKey>();
   readonly #all: readonly Secondary[];
   readonly #p: SecondariesParts;
@@ -39,6 +42,8 @@ export class Secondaries {
   constructor(specs: readonly SecondarySpec[], parts: SecondariesParts) {
     const { clock, observer } = parts;
     this.#p = parts;
+    const { retention } = parts;
+    this.#expiry = retention === undefined ? null : new Expiry(retention, this.#book, clock, observer);
     this.#all = specs.map(
       (spec, n) =>
         new Secondary(n, spec, {
@@ -119,12 +124,10 @@ export class Secondaries {
 
   async heartbeat(): Promise<void> {
     const now = this.#p.clock.monotonic();
-    for (const [n, s] of this.#all.entries())
-      tellGaps(
-        this.#p.observer,
-        s.spec.name,
-        this.#book.of((stream) => this.#gate.coveredIn(n, stream), now),
-      );
+    for (const [n, { spec }] of this.#all.entries()) {
+      const gaps = this.#book.of((stream) => this.#gate.coveredIn(n, stream), now);
+      tellGaps(this.#p.observer, spec.name, gaps, this.#expiry?.look(spec.name, gaps) ?? false);
+    }
     this.#book.told();
     await Promise.all(this.#all.map((s) => s.heartbeat()));
   }

@@ -90,6 +90,13 @@ export interface Origin {
   readonly staleCommit: bigint | null;
 }
 
+/** How long raw is kept, and how old it is. */
+export interface RawRetention {
+  readonly retentionMs: number;
+  /** Age of what holds the position, ms; null: it is not known, or gone. */
+  readonly ageOf: (stream: StreamKey, position: bigint) => Promise<number | null>;
+}
+
 /** What every tier of coverage does, whatever the sink's class of delivery. */
 export interface StreamCoverage {
   /** Takes the store for this process. Throws coverage.owned (environment) naming a living first owner. */

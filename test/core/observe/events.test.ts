@@ -46,6 +46,8 @@ const LINES: { readonly [K in EventName]: string } = {
   "sink.detached": `warn typed: lane 1 goes on without it for 2.0 s: ${CANCELLED}`,
   "sink.attached": "info typed: lane 1 writes to it again",
   "sink.gap": "warn typed: orders/3 from 10 up to 25 is missing in it and safe in the primary sink",
+  "sink.gap_expiring":
+    "warn typed lacks 15 positions, and the raw files of the oldest are removed in 1 d 0 h: fill the gap with `twg recover`",
   "sink.lacks": "null typed: 15 positions in 2 gaps",
   "records.undecodable": "warn 3 records cannot be decoded: decode.truncated",
   "records.refused": "warn typed: 2 rows refused (row.constraint), kept among its rejects",

@@ -141,6 +141,7 @@ const MOVES: { readonly [K in EventName]?: readonly string[] } = {
   "records.refused": ["twg_sink_rejects_total{typed,row.constraint} 2"],
   "sink.rejects_failed": ["twg_errors_total{internal.cancelled} 1"],
   "sink.lacks": [
+    "twg_sink_gap_expiring{typed} 1",
     "twg_sink_gaps{typed} 2",
     "twg_sink_oldest_gap_seconds{typed} 2",
     "twg_sink_uncovered_positions{typed} 15",

@@ -88,8 +88,9 @@ export const SAMPLES: { readonly [K in EventName]: EventOf<K> } = {
   "sink.detached": { e: "sink.detached", sink: "typed", lane: 1, failure, pauseMs: 2000 },
   "sink.attached": { e: "sink.attached", sink: "typed", lane: 1 },
   "sink.gap": { e: "sink.gap", sink: "typed", topic: "orders", partition: 3, from: 10n, next: 25n },
+  "sink.gap_expiring": { e: "sink.gap_expiring", sink: "typed", leftMs: 86_400_000, positions: 15n },
   "sink.lacks": {
-    ...{ e: "sink.lacks", sink: "typed", gaps: 2, positions: 15n, oldestMs: 2_000 },
+    ...{ e: "sink.lacks", sink: "typed", gaps: 2, positions: 15n, oldestMs: 2_000, expiring: true },
     parts: [{ topic: "orders", partition: 3, from: 0n, next: 100n, missing: [{ from: 10n, next: 25n }] }],
   },
   "records.undecodable": { e: "records.undecodable", code: "decode.truncated", records: 3 },
