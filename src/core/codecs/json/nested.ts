@@ -30,13 +30,14 @@ export class NestedReader {
     const cursor = new JsonCursor();
     cursor.begin(room, stop - start);
     cursor.range(0, stop - start);
-    return this.#value(cursor, type, into);
+    return this.#value(cursor, { type, nullable: true }, into);
   }
 
-  #value(c: JsonCursor, type: ColumnType, into: ColumnBuilder): number {
+  #value(c: JsonCursor, { type, nullable }: Omit<ColumnField, "name">, into: ColumnBuilder): number {
     into.reserve(1);
     if (isNested(type)) {
       if (c.take(110)) {
+        if (!nullable) return FAULT.null;
         c.at += 3;
         into.pushNull();
         return 0;
@@ -47,6 +48,7 @@ export class NestedReader {
         : this.#map(c, into as ListBuilder);
     }
     const kind = c.value();
+    if (kind === KIND.null && !nullable) return FAULT.null;
     if (kind !== KIND.null && !fits(type, kind)) return FAULT.type;
     const raw = type.id === "json";
     this.#start[0] = kind === KIND.null ? -1 : raw ? c.rawStart : c.start;
@@ -63,7 +65,7 @@ export class NestedReader {
     for (let first = true; !c.take(93); first = false) {
       if (!first) c.take(44);
       c.blank();
-      const fault = this.#value(c, item.type, into.child);
+      const fault = this.#value(c, item, into.child);
       if (fault !== 0) return fault;
       c.blank();
     }
@@ -87,12 +89,13 @@ export class NestedReader {
       c.blank();
       c.take(58);
       c.blank();
-      const fault = this.#value(c, fields[i]!.type, into.children[i]!);
+      const fault = this.#value(c, fields[i]!, into.children[i]!);
       if (fault !== 0) return fault;
       c.blank();
     }
     for (const [i, child] of into.children.entries()) {
       if (done.has(i)) continue;
+      if (!fields[i]!.nullable) return FAULT.null;
       child.reserve(1);
       child.pushNull();
     }
@@ -116,13 +119,13 @@ export class NestedReader {
       const to = c.at;
       c.at = from;
       entry.reserve(1);
-      const bad = this.#value(c, into.type.key.type, entry.children[0]!);
+      const bad = this.#value(c, into.type.key, entry.children[0]!);
       if (bad !== 0) return bad;
       c.at = to;
       c.blank();
       c.take(58);
       c.blank();
-      const fault = this.#value(c, into.type.value.type, entry.children[1]!);
+      const fault = this.#value(c, into.type.value, entry.children[1]!);
       if (fault !== 0) return fault;
       entry.pushRow();
       c.blank();

@@ -128,6 +128,20 @@ test("lists, structs and maps, nulls at every level", () => {
   ]);
 });
 
+test("what is required within a column is there where all around it is", () => {
+  const sku = { name: "sku", type: { id: "utf8" }, nullable: false } as const;
+  const line = { name: "element", type: { id: "struct", fields: [sku] }, nullable: false } as const;
+  const fields = [{ name: "lines", type: { id: "list", item: line }, nullable: true } as const];
+  const text = ['{"lines":[{"sku":"a"},{"sku":"b"}]}', "{}", '{"lines":null}', '{"lines":[]}', ...BAD_LINES];
+  const { rows, rejects } = decodeAll(new JsonDecoder({ isUtf8 }), { fields }, text.join("\n"));
+  expect(rows).toEqual([[[{ sku: "a" }, { sku: "b" }]], [null], [null], [[]]]);
+  expect(rejects.map((r) => `${r.row} ${r.code} ${r.column}`)).toEqual(
+    BAD_LINES.map((_, i) => `${4 + i} value.null lines`),
+  );
+});
+
+const BAD_LINES = ['{"lines":[{"sku":"a"},{}]}', '{"lines":[{"sku":null}]}', '{"lines":[null]}'];
+
 test("random objects agree with JSON.parse", () => {
   const row = fc.record({
     a: fc.option(fc.integer()),
