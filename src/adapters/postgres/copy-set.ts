@@ -270,17 +270,16 @@ export class CopySet {
   async #end(set: SetToCommit): Promise<SetFiles | SetRefusal> {
     if (this.#unknown !== null && (await this.#settled(this.#unknown.set))) return this.#unknown.files;
     this.#unknown = null;
-    if (!this.#sifting)
-      try {
-        return await this.#whole(set);
-      } catch (e) {
-        this.#disconnect();
-        if (await this.#isStale(e)) return this.#end(set);
-        if (!this.#isOfRow(e)) throw e;
-        this.#sifting = true;
-        this.#disconnect();
-      }
-    return this.#sifted(set);
+    try {
+      return this.#sifting ? await this.#sifted(set) : await this.#whole(set);
+    } catch (e) {
+      this.#disconnect();
+      if (await this.#isStale(e)) return this.#end(set);
+      if (this.#sifting || !this.#isOfRow(e)) throw e;
+      this.#sifting = true;
+      this.#disconnect();
+      return this.#end(set);
+    }
   }
 
   /** A row is at fault that can be left out, since it is known whose it is. */

@@ -110,7 +110,9 @@ export class PostgresCoverage implements WindowCoverage {
     const { instance, leaseMs } = this.#o;
     const since = this.#p.clock.now();
     // Rights and tables were proven before: what passes is a server that restarts just now.
-    const lasting = <T>(work: () => Promise<T>) => this.#waitedOut(work, (f) => f.retry);
+    // Recovery has other sinks to see to.
+    const passing = (f: Failure) => f.retry && !this.#recovers;
+    const lasting = <T>(work: () => Promise<T>) => this.#waitedOut(work, passing);
     await lasting(() => this.#alone((c) => makeState(c, this.#names)));
     for (;;) {
       const owners = () => lasting(() => this.#alone((c) => readOwners(c, this.#names, this.#key)));

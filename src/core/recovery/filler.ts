@@ -144,7 +144,7 @@ export class Filler {
         await run(job.job);
         await this.#judge(job.shares);
       } finally {
-        await this.#release(job.shares);
+        await this.#release(job.shares.keys());
       }
     }
     return null;
@@ -180,12 +180,22 @@ export class Filler {
   async #beat(): Promise<void> {
     const { clock } = this.#p;
     const { signal } = this.#life;
+    /** Of sinks whose last beat has not been answered: one that hangs keeps no other from living. */
+    const beating = new Map<FillSink, Promise<unknown>>();
     while (!signal.aborted) {
       await sleep(clock, this.#o.heartbeatMs, signal).catch(() => {});
-      if (signal.aborted) return;
-      // A beat that fails is told by what is written next.
-      await Promise.all([...this.#open].map((s) => s.coverage.heartbeat().catch(() => {})));
+      if (signal.aborted) break;
+      for (const s of this.#open) {
+        if (beating.has(s)) continue;
+        // A beat that fails is told by what is written next.
+        const beat = s.coverage.heartbeat().catch(() => {});
+        beating.set(
+          s,
+          beat.then(() => beating.delete(s)),
+        );
+      }
     }
+    await Promise.all(beating.values());
   }
 
   // ---- windows
@@ -202,7 +212,7 @@ export class Filler {
         const wanted = unionOf([...shares.values()].map((s) => s.wanted));
         if ((shares.get(lead)?.wanted.size ?? 0) > 0)
           return { job: this.#job(shares, wanted, backlog), shares };
-        await this.#release(shares);
+        await this.#release(shares.keys());
         if (!this.#works(lead) || ++asked >= MOST_TRIES) break;
       }
     }
@@ -240,12 +250,14 @@ export class Filler {
       const share = await this.#orLeftOut(s, () => this.#share(s, mine, shares, first));
       if (share !== null) shares.set(n, share);
     }
-    return new Map(
+    const taking = new Map(
       [...shares].filter(
         ([n, { wanted }]) =>
           wanted.size > 0 || this.#sinks.some((s, m) => shares.has(m) && s.after.includes(n)),
       ),
     );
+    await this.#release([...windows.keys()].filter((n) => !taking.has(n)));
+    return taking;
   }
 
   async #windowsOf(sink: number, spans: readonly Span[]): Promise<readonly LeasedWindow[]> {
@@ -292,9 +304,9 @@ export class Filler {
     }
   }
 
-  async #release(shares: ReadonlyMap<number, Share>): Promise<void> {
+  async #release(sinks: Iterable<number>): Promise<void> {
     // Where it fails they end with our stay there, or when a later one is granted.
-    for (const n of shares.keys()) await this.#sinks[n]!.coverage.releaseWindows().catch(() => {});
+    for (const n of sinks) await this.#sinks[n]!.coverage.releaseWindows().catch(() => {});
   }
 }
 

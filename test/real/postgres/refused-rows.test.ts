@@ -343,6 +343,21 @@ describe.skipIf(POSTGRES === null)("rows that a server refuses", () => {
     expect(await rejects()).toEqual([]);
   });
 
+  test("numbers that ran out are no fault of rows, however few came", async () => {
+    await psql(database, "alter table raw add column id smallint generated always as identity (maxvalue 3)");
+    sink.begin(rows(0, 6, []));
+    const f = await failed(sink.seal(rows(0, 6, []), authorities));
+    expect([f.code, await landed(), await covered(), await rejects()]).toEqual([
+      "postgres.refused",
+      "0|0",
+      [],
+      [],
+    ]);
+    await psql(database, "alter table raw alter column id set maxvalue 1000");
+    await lands(rows(0, 6, []));
+    expect([await landed(), await covered(), await rejects()]).toEqual(["6|6", ["0|6"], []]);
+  });
+
   describe("an outage while rows are looked for makes no reject", () => {
     /** Each ends with the statements that mend it. */
     const outages: readonly [string, string, string, string][] = [

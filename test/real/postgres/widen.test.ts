@@ -310,6 +310,27 @@ describe.skipIf(POSTGRES === null)("a column", () => {
       expect([told, await run("select count(*), sum(v) from typed")]).toEqual([1, "5|-8"]);
     });
 
+    test("while rows that are refused are looked for, too", async () => {
+      const w = await writer();
+      await run("alter table typed add check (i <> 3); alter table twg.reject rename to away");
+      w.open("a");
+      const offsets = new Int32Array(Array.from({ length: 7 }, (_, i) => [Number(next) + i, 0]).flat());
+      w.write(rows(7), () => {}, { stream: KEY, offsets });
+      const from = next;
+      const seal = () => w.seal([{ stream: KEY, from, next: from + 7n }], authorities);
+      next += 7n;
+      expect((await refusal(seal())).code).toBe("postgres.missing");
+      await widen();
+      await run("alter table twg.away rename to reject");
+      expect(await seal()).toMatchObject({ covered: true, rows: 6 });
+      await w.abort();
+      expect([told, await run("select count(*), sum(i), pg_typeof(min(v)) from typed")]).toEqual([
+        1,
+        "6|18|bigint",
+      ]);
+      expect(await run("select count(*) from twg.reject")).toBe("1");
+    });
+
     test("a change that loses something is told, and nothing lands", async () => {
       const w = await writer();
       w.open("a");

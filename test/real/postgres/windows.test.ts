@@ -2,12 +2,13 @@
  * Goal: windows of recovery in tables keep what every coverage promises of them. Method: the contract, with several
  * processes on a real server; only the clock by which silence is judged is ours.
  */
-import { describe } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { PostgresCoverage } from "../../../src/adapters/postgres/coverage.ts";
+import { recoveryInstance } from "../../../src/core/coverage/windows.ts";
 import type { Life } from "../../../src/core/ports/host-identity.ts";
 import { windowContract } from "../../contract/window-contract.ts";
 import { row } from "../../core/formats/parquet/rows.ts";
-import { demandPostgres, freshDatabase, POSTGRES, parts, settings } from "./server.ts";
+import { demandPostgres, freshDatabase, POSTGRES, parts, psql, settings } from "./server.ts";
 import { KEY, Sink } from "./sink.ts";
 
 const LEASE_MS = 15_000;
@@ -57,5 +58,19 @@ describe.skipIf(POSTGRES === null)("windows in PostgreSQL", () => {
         };
       },
     };
+  });
+
+  test("a window whose holder was taken out by an older version, which leaves it there, is free", async () => {
+    const database = await freshDatabase();
+    const [gone, instance] = [recoveryInstance("gone"), recoveryInstance("here")];
+    const sink = new Sink({ settings: settings(database), instance });
+    await sink.prepare();
+    await sink.coverage.open();
+    await psql(database, `insert into twg.lease values ('p', 'raw', '${gone} 0-40 ${KEY}', 1, '${gone}')`);
+    const [window] = await sink.coverage.leaseWindows([{ stream: KEY, from: 0n, next: 10n }]);
+    expect(window?.range).toEqual({ from: 0n, next: 10n });
+    const rows = Array.from({ length: 10 }, (_, i) => row(BigInt(i)));
+    expect(await sink.land(rows, [window!.authority])).toMatchObject({ covered: true, rows: 10 });
+    await sink.close();
   });
 });

@@ -71,6 +71,17 @@ async function evictOwners(
   ]);
 }
 
+/** An older version takes owners out and leaves their windows, which would refuse what others commit there. */
+function dropOrphans(connection: PgConnection, names: StateNames, { pipeline, sink }: SinkKey) {
+  return connection.query(
+    `DELETE FROM ${names.table("lease")} l WHERE pipeline = $1 AND sink = $2 AND starts_with(name, 'recovery-')
+        AND NOT EXISTS (SELECT FROM ${names.table("owner")} o
+                         WHERE o.pipeline = $1 AND o.sink = $2 AND o.instance = l.owner)`,
+    pipeline,
+    sink,
+  );
+}
+
 /**
  * Streams are locked before windows, as every commit does, so that nobody waits for each other. Within a transaction that
  * has the sink's lock.
@@ -101,6 +112,7 @@ export async function grantWindows(
     },
   ]);
   await evictOwners(connection, names, key, out);
+  await dropOrphans(connection, names, key);
   await dropWindows(connection, names, key, holder);
   const owners = before.filter((o) => !isRecovery(o.instance) || !out.includes(o.instance));
   const found = await connection.query(

@@ -69,6 +69,11 @@ const STATES: Readonly<Record<string, Sorted>> = {
   },
   // Not a row: whoever forgot the next partition makes it, and all that is meant for it would go to the rejects until then.
   "23514 of no constraint": { code: "postgres.constraint", hint: "Make the partition, or a default one" },
+  // The same: an identity or a serial column has no more numbers, for no row that will ever come.
+  "2200H": {
+    code: "postgres.refused",
+    hint: "A sequence that a column takes its numbers from is at its end: raise its maximum",
+  },
   "22P04": { code: "postgres.table_mismatch", hint: "Was a column added or dropped? Start again" },
   // A row that is larger than a page of an index, or has a text that is too long to be searched.
   "54000": { code: "postgres.value_refused", row: true },

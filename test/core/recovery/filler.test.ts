@@ -1,0 +1,112 @@
+/**
+ * Goal: a process that fills windows keeps no window that it does not fill, and a sink that hangs costs the others nothing.
+ * Method: coverages that write down what they are asked for, on a clock that the test moves.
+ */
+import { expect, test } from "bun:test";
+import { normalRanges } from "../../../src/core/coverage/ranges.ts";
+import type { LeasedWindow, Range, WindowCoverage } from "../../../src/core/ports/coverage.ts";
+import type { Span } from "../../../src/core/records/stream.ts";
+import { type Backlog, Filler, type FillJob, type FillSink } from "../../../src/core/recovery/filler.ts";
+import { ManualClock } from "../../brokers/kafka/manual-clock.ts";
+
+const STREAM = "kafka/c/orders/0/0";
+const OPTIONS = { windowBytes: 1000, heartbeatMs: 1_000, retryMs: 500, patienceMs: 10_000 };
+const span = (from: number, next: number) => ({ from: BigInt(from), next: BigInt(next) });
+
+class Place implements WindowCoverage {
+  readonly fenced = null;
+  has: readonly Range[] = [];
+  held: readonly LeasedWindow[] = [];
+  beats = 0;
+  /** What others have. */
+  taken = false;
+  hangs = false;
+
+  async leaseWindows(wanted: readonly Span[]): Promise<readonly LeasedWindow[]> {
+    this.held = this.taken
+      ? []
+      : wanted.map(({ stream, from, next }) => ({
+          ...{ stream, range: { from, next }, covered: this.has },
+          authority: { kind: "lease", window: "w", lease: 1, stream },
+        }));
+    return this.held;
+  }
+  async releaseWindows(): Promise<void> {
+    this.held = [];
+  }
+  holds = () => true;
+  covered = async () => this.has;
+  heartbeat(): Promise<void> {
+    this.beats++;
+    return this.hangs ? new Promise(() => {}) : Promise.resolve();
+  }
+  async open(): Promise<void> {}
+  async close(): Promise<void> {}
+  claim = () => Promise.reject(new Error("not asked for here"));
+  lease = () => Promise.reject(new Error("not asked for here"));
+  topic = async () => null;
+  rememberTopic = async (_: string, memory: { topicId: string; incarnation: number }) => memory;
+  async recordLost(): Promise<void> {}
+  async rememberOrigins(): Promise<void> {}
+}
+
+/** All lack [0, 10), which one raw set has. */
+function backlogOf(places: readonly (readonly [string, Place])[]): Backlog {
+  const lacks = places
+    .filter(([, p]) => p.has.length === 0)
+    .map(([name]) => [name, new Map([[STREAM, normalRanges([span(0, 10)])]])] as const);
+  const spans = [{ stream: STREAM, ...span(0, 10) }];
+  return { lacks: new Map(lacks), index: [{ id: "s", targets: [], spans, rows: 10, bytes: 100 }] };
+}
+
+/** Lets everything go on that waits for nothing but its turn. */
+async function settle(): Promise<void> {
+  for (let i = 0; i < 200; i++) await Promise.resolve();
+}
+
+test("a window of what may not be filled yet is given back at once", async () => {
+  const clock = new ManualClock();
+  const [first, after] = [new Place(), new Place()];
+  const places = [["first", first] as const, ["after", after] as const];
+  // Another process has what the second one comes after.
+  first.taken = true;
+  const sinks: FillSink[] = [
+    { name: "first", after: [], coverage: first },
+    { name: "after", after: [0], coverage: after },
+  ];
+  const parts = { clock, look: async () => backlogOf(places), run: async () => {} };
+  const filler = new Filler(sinks, OPTIONS, parts);
+  const done = filler.run();
+  await settle();
+  expect(after.held).toEqual([]);
+  for (let i = 0; i < 20; i++) {
+    clock.advance(1_000);
+    await settle();
+  }
+  expect([...(await done).left]).toEqual([
+    ["first", 10n],
+    ["after", 10n],
+  ]);
+});
+
+test("a sink whose server hangs keeps no other from telling that we live", async () => {
+  const clock = new ManualClock();
+  const [hung, well] = [new Place(), new Place()];
+  hung.hangs = true;
+  const places = [["hung", hung] as const, ["well", well] as const];
+  const sinks: FillSink[] = places.map(([name, coverage]) => ({ name, after: [], coverage }));
+  const ended = Promise.withResolvers<void>();
+  const jobs: FillJob[] = [];
+  const run = (job: FillJob): Promise<void> => {
+    jobs.push(job);
+    return ended.promise;
+  };
+  const filler = new Filler(sinks, OPTIONS, { clock, look: async () => backlogOf(places), run });
+  void filler.run();
+  await settle();
+  for (let i = 0; i < 10; i++) {
+    clock.advance(1_000);
+    await settle();
+  }
+  expect([jobs.length, hung.beats, well.beats]).toEqual([1, 1, 10]);
+});
