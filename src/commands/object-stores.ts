@@ -9,6 +9,7 @@ import {
 } from "../adapters/coverage/local.ts";
 import { coverageKeyOf, ObjectVersionedStore, tableKeyOf } from "../adapters/coverage/object-store.ts";
 import { LocalObjectStore, stagingOf } from "../adapters/object-store/local.ts";
+import { codeOf, storeFailure } from "../adapters/object-store/local-failure.ts";
 import { type S3Connection, s3Connection } from "../adapters/object-store/s3-connection.ts";
 import { S3Objects } from "../adapters/object-store/s3-objects.ts";
 import { S3Requests } from "../adapters/object-store/s3-requests.ts";
@@ -84,9 +85,15 @@ function folderStores(
   };
 }
 
+/** Throws store.* where it is not known whether the file is there: what is gone for ever is recorded by this. */
 export async function fileAge(root: string, key: string): Promise<number | null> {
-  const found = await stat(join(root, key)).catch(() => null);
-  return found === null ? null : Math.max(0, Math.round(systemClock.now() - found.mtimeMs));
+  const path = join(root, key);
+  try {
+    return Math.max(0, Math.round(systemClock.now() - (await stat(path)).mtimeMs));
+  } catch (e) {
+    if (codeOf(e) === "ENOENT") return null;
+    throw storeFailure(e, "look at a raw file", path);
+  }
 }
 
 function bucketStores(

@@ -1,11 +1,12 @@
 /** A path decides the stores of a sink: a folder's or a bucket's. Nothing is opened by that. */
 import { expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadConfig, resolveSecrets, type SinkOf } from "../../src/commands/config-file.ts";
 import { openLaneStore } from "../../src/commands/lane-store.ts";
-import { objectSinkStores } from "../../src/commands/object-stores.ts";
+import { fileAge, objectSinkStores } from "../../src/commands/object-stores.ts";
+import { asFailure } from "../../src/core/failure/failure.ts";
 import { fileWith, ORDERS } from "./fake-cli.ts";
 
 const GOOGLE = ["storage", "googleapis", "com"].join(".");
@@ -107,5 +108,20 @@ secret_access_key = { secret = "key" }
     expect(await asked()).toEqual(["AKID2"]);
   } finally {
     await server.stop(true);
+  }
+});
+
+test("a file is gone only where the system says so: what cannot be looked at may be there", async () => {
+  const root = mkdtempSync(join(tmpdir(), "twg-ages-"));
+  try {
+    writeFileSync(join(root, "here"), "");
+    symlinkSync("circle", join(root, "circle"));
+    expect([await fileAge(root, "here"), await fileAge(root, "gone")]).toEqual([expect.any(Number), null]);
+    for (const key of ["circle", "here/below"]) {
+      const failure = await fileAge(root, key).then(() => null, asFailure);
+      expect([failure?.code, failure?.at]).toEqual(["store.misplaced", join(root, key)]);
+    }
+  } finally {
+    rmSync(root, { recursive: true });
   }
 });

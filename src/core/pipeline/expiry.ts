@@ -1,6 +1,6 @@
 /**
  * Raw that is about to be removed while a sink still lacks it. What was there before this process is as old as its file says,
- * which is asked once for each oldest gap.
+ * which is asked once for each oldest gap, of one stream at a time: an answer may take all of the index.
  */
 import type { GapBook, SinkGaps } from "../delivery/gap-book.ts";
 import type { RawRetention } from "../ports/coverage.ts";
@@ -15,7 +15,9 @@ export class Expiry {
   readonly #book: GapBook;
   readonly #clock: Clock;
   readonly #observer: Observer;
-  readonly #asked = new Set<string>();
+  /** By sink and stream, the position that was asked for last; null: without an answer. */
+  readonly #asked = new Map<string, bigint | null>();
+  #asking = false;
 
   constructor(retention: RawRetention, book: GapBook, clock: Clock, observer: Observer) {
     this.#retention = retention;
@@ -26,7 +28,7 @@ export class Expiry {
 
   /** True if so, and then it is told. */
   look(sink: string, { oldestMs, positions, streams }: SinkGaps): boolean {
-    for (const { stream, ranges } of streams) this.#ask(stream, ranges[0]?.from ?? 0n);
+    this.#ask(sink, streams);
     const { retentionMs } = this.#retention;
     const leftMs = retentionMs - (oldestMs ?? 0);
     if (oldestMs === null || leftMs > retentionMs * LEFT) return false;
@@ -34,15 +36,25 @@ export class Expiry {
     return true;
   }
 
-  #ask(stream: string, position: bigint): void {
-    const asked = `${stream}@${position}`;
-    if (!this.#book.wasThere(stream, position) || this.#asked.has(asked)) return;
-    this.#asked.add(asked);
+  #ask(sink: string, streams: SinkGaps["streams"]): void {
+    if (this.#asking) return;
+    const open = streams
+      .map(({ stream, ranges }) => ({ stream, position: ranges[0]?.from ?? 0n, key: `${sink}\n${stream}` }))
+      .filter((o) => this.#book.wasThere(o.stream, o.position) && this.#asked.get(o.key) !== o.position);
+    const next = open.find((o) => !this.#asked.has(o.key)) ?? open[0];
+    if (next === undefined) return;
+    const { stream, position, key } = next;
+    this.#asking = true;
+    const answered = (known: bigint | null) => {
+      this.#asked.set(key, known);
+      this.#asking = false;
+    };
     void this.#retention.ageOf(stream, position).then(
       (age) => {
         if (age !== null) this.#book.older(stream, this.#clock.monotonic() - age);
+        answered(position);
       },
-      () => this.#asked.delete(asked),
+      () => answered(null),
     );
   }
 }

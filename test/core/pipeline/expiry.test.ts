@@ -63,3 +63,35 @@ test("what was there before is as old as its file, which is asked for once", asy
   expect(look([])).toBe(true);
   expect(asked).toEqual(["a@5", "a@0"]);
 });
+
+test("of many streams one is asked for at a time, each in its turn, also behind one of which nothing is said", async () => {
+  const clock = new SimTime().clock(null);
+  const book = new GapBook();
+  const streams = ["a", "b", "c"];
+  for (const s of streams) {
+    book.begin(s, clock.monotonic());
+    book.had(s, [range(0, 10)]);
+  }
+  const asked: string[] = [];
+  let answer = Promise.withResolvers<number | null>();
+  const ageOf = (stream: string) => {
+    asked.push(stream);
+    return answer.promise;
+  };
+  const expiry = new Expiry({ retentionMs: RETENTION_MS, ageOf }, book, clock, { emit: () => {} });
+  const look = () =>
+    expiry.look(
+      "s",
+      book.of(() => [], clock.monotonic()),
+    );
+  for (const s of [...streams, "a"]) {
+    look();
+    look();
+    expect(asked.at(-1)).toBe(s);
+    const { reject } = answer;
+    answer = Promise.withResolvers();
+    reject(new Error("not now"));
+    await Promise.resolve();
+  }
+  expect(asked).toEqual(["a", "b", "c", "a"]);
+});
