@@ -117,6 +117,13 @@ export function windowContract(name: string, stream: string, make: () => Promise
       ]);
     });
 
+    test("a lease that nobody gave allows nothing", async () => {
+      const a = await opened(A);
+      const none: Authority = { kind: "lease", window: "", lease: 0, stream };
+      expect(await run(a.land(span(0, 10), [none]))).toBe("fenced");
+      expect(await ranges(a)).toEqual([]);
+    });
+
     test("two share a backlog, and no position is given twice", async () => {
       const [a, b] = [await opened(A), await opened(B)];
       const first = await leased(a, 0, 40);

@@ -213,7 +213,7 @@ const spanText = (s: Span): string => `${s.stream} [${s.from}, ${s.next})`;
 function heldBack(state: CoverageState, intent: Intent): string | null {
   for (const a of intent.authorities) {
     if (a.kind === "lease") {
-      const held = state.leases.get(a.window)?.lease ?? 0;
+      const held = state.leases.get(a.window)?.lease ?? "none";
       if (held !== a.lease) return `lease ${a.lease} of window ${a.window} was superseded by ${held}`;
     } else {
       const held = state.streams.get(a.stream)?.generation ?? 0;
