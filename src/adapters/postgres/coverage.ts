@@ -211,8 +211,10 @@ export class PostgresCoverage implements WindowCoverage {
     const { instance } = this.#o;
     const owners = await this.#alone((c) => readOwners(c, this.#names, this.#key));
     this.#gone = this.#silence.gone(owners, instance);
+    const before = this.#held;
     const held = await this.#alone((c) => heldWindows(c, this.#names, this.#key, instance));
-    this.#held = new Set([...this.#held].filter((name) => held.has(name)));
+    // What was granted meanwhile is not in the answer.
+    if (this.#held === before) this.#held = new Set([...before].filter((name) => held.has(name)));
   }
 
   /** Leaves, so that a successor need not wait for the lease. That it fails changes nothing but that. */

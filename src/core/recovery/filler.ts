@@ -133,10 +133,13 @@ export class Filler {
       await this.#enter(lacks);
       const total = [...lacks.values()].reduce((n, w) => n + positions(w), 0n);
       const job = await this.#next({ lacks, index: backlog.index });
-      if (least === null || total < least || job !== null) since = clock.monotonic();
-      least = total;
+      if (least === null || total < least) {
+        since = clock.monotonic();
+        least = total;
+      }
+      // Also where jobs are done and nothing comes of them, whatever they say of themselves.
+      if (clock.monotonic() - since >= this.#o.patienceMs) return null;
       if (job === null) {
-        if (clock.monotonic() - since >= this.#o.patienceMs) return null;
         await sleep(clock, this.#o.retryMs);
         continue;
       }
@@ -275,7 +278,8 @@ export class Filler {
     const wanted = new Map<StreamKey, Ranges>();
     for (const { stream, range, covered } of windows) {
       const bounds = within_.find((w) => w.stream === stream)?.range;
-      let lacks = subtractRanges(bounds === undefined ? [] : intersectRanges([range], [bounds]), covered);
+      const mine = bounds === undefined ? [] : intersectRanges([range], [bounds]);
+      let lacks = subtractRanges(mine, normalRanges(covered));
       for (const n of after) {
         const has = normalRanges(await this.#sinks[n]!.coverage.covered(stream));
         const gets = shares.get(n)?.wanted.get(stream) ?? [];

@@ -53,7 +53,9 @@ export async function rangesOf(
     const range = { from: BigInt(first ?? 0), next: BigInt(next ?? 0) };
     push(lostBy, stream ?? "", { ...range, reason: (reason ?? "truncated") as LostRange["reason"] });
   }
-  return { covered: coveredBy, lost: lostBy };
+  // Sorted by number: a column that is given as text sorts as text.
+  const sorted = new Map([...coveredBy].map(([stream, all]) => [stream, normalRanges(all)] as const));
+  return { covered: sorted, lost: lostBy };
 }
 
 function push<T>(map: Map<StreamKey, T[]>, key: StreamKey, value: T): void {
