@@ -8,6 +8,8 @@ import { PgConnection } from "../../../src/adapters/postgres/client.ts";
 import { readState } from "../../../src/adapters/postgres/state/streams.ts";
 import { stateNames } from "../../../src/adapters/postgres/state/tables.ts";
 import { Failure } from "../../../src/core/failure/failure.ts";
+import type { Range } from "../../../src/core/ports/coverage.ts";
+import type { Range } from "../../../src/core/ports/coverage.ts";
 import { row } from "../../core/formats/parquet/rows.ts";
 import { demandPostgres, freshDatabase, lines, POSTGRES, parts, psql, settings } from "./server.ts";
 import { KEY, Sink, type SinkOptions } from "./sink.ts";
@@ -134,6 +136,23 @@ describe.skipIf(POSTGRES === null)("coverage in PostgreSQL", () => {
     expect([await s.coverage.lease("w"), await s.coverage.lease("w")]).toMatchObject([
       { lease: 1 },
       { lease: 2 },
+    ]);
+  });
+
+  test("ranges come in the order of their numbers, whatever their digits", async () => {
+    const s = sink();
+    await s.prepare();
+    const authorities = await s.claimed();
+    for (const at of [722n, 1265n, 99n]) {
+      await s.land([row(at)], authorities);
+      await s.coverage.recordLost([{ stream: KEY, from: at + 2n, next: at + 4n, reason: "retention" }]);
+    }
+    const from = (ranges: readonly Range[]) => ranges.map((r) => Number(r.from));
+    expect(from(await s.coverage.covered(KEY))).toEqual([99, 722, 1265]);
+    const [claim] = await s.coverage.claim([KEY], null);
+    expect([from(claim!.covered), from(claim!.lost)]).toEqual([
+      [99, 722, 1265],
+      [101, 724, 1267],
     ]);
   });
 

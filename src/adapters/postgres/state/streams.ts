@@ -30,17 +30,18 @@ export async function rangesOf(
   { pipeline, sink }: SinkKey,
   streams: readonly StreamKey[] | null,
 ): Promise<Known> {
+  // By the table's own columns: `first` alone would be the answer's, which is text and has 1265 before 722.
   const parameters = [pipeline, sink, streams === null ? null : JSON.stringify(streams)];
   const among = "($3::jsonb IS NULL OR stream IN (SELECT jsonb_array_elements_text($3::jsonb)))";
   const [covered, lost] = await connection.pipeline([
     {
-      sql: `SELECT stream, first::text, next::text FROM ${names.table("coverage")}
-             WHERE pipeline = $1 AND sink = $2 AND ${among} ORDER BY stream, first`,
+      sql: `SELECT stream, first::text, next::text FROM ${names.table("coverage")} AS t
+             WHERE pipeline = $1 AND sink = $2 AND ${among} ORDER BY t.stream, t.first`,
       parameters,
     },
     {
-      sql: `SELECT stream, first::text, next::text, reason FROM ${names.table("lost")}
-             WHERE pipeline = $1 AND sink = $2 AND ${among} ORDER BY stream, first`,
+      sql: `SELECT stream, first::text, next::text, reason FROM ${names.table("lost")} AS t
+             WHERE pipeline = $1 AND sink = $2 AND ${among} ORDER BY t.stream, t.first`,
       parameters,
     },
   ]);
@@ -53,7 +54,7 @@ export async function rangesOf(
     const range = { from: BigInt(first ?? 0), next: BigInt(next ?? 0) };
     push(lostBy, stream ?? "", { ...range, reason: (reason ?? "truncated") as LostRange["reason"] });
   }
-  // Sorted by number: a column that is given as text sorts as text.
+  // Rows may touch.
   const sorted = new Map([...coveredBy].map(([stream, all]) => [stream, normalRanges(all)] as const));
   return { covered: sorted, lost: lostBy };
 }
