@@ -49,7 +49,12 @@ export async function siftRows(
     } catch (e) {
       const failure = asFailure(e);
       const notice = rowRefusal(failure);
-      if (notice === null || connection.failure !== null) throw failure;
+      // What was said of a row before the session ended is no reason to stop: it is said again on the next one.
+      if (notice !== null && connection.failure !== null)
+        throw new Failure("postgres.disconnected", `the session ended behind: ${failure.message}`, {
+          ...{ at: connection.at, cause: failure, retry: true },
+        });
+      if (notice === null) throw failure;
       await connection.script("ROLLBACK TO SAVEPOINT twg_rows;RELEASE SAVEPOINT twg_rows");
       return { failure, notice };
     }

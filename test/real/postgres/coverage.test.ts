@@ -9,7 +9,6 @@ import { readState } from "../../../src/adapters/postgres/state/streams.ts";
 import { stateNames } from "../../../src/adapters/postgres/state/tables.ts";
 import { Failure } from "../../../src/core/failure/failure.ts";
 import type { Range } from "../../../src/core/ports/coverage.ts";
-import type { Range } from "../../../src/core/ports/coverage.ts";
 import { row } from "../../core/formats/parquet/rows.ts";
 import { demandPostgres, freshDatabase, lines, POSTGRES, parts, psql, settings } from "./server.ts";
 import { KEY, Sink, type SinkOptions } from "./sink.ts";
