@@ -82,9 +82,9 @@ export class BesideRecovery {
   }
 }
 
-function backlogOf({ sinks, index }: RecoverPlan): Backlog {
+function backlogOf({ sinks, index, away }: RecoverPlan): Backlog {
   const lacks = sinks.map(
     ({ sink, gaps }) => [sink, new Map(gaps.map((g) => [g.stream, normalRanges(g.ranges)]))] as const,
   );
-  return { lacks: new Map(lacks.filter(([, wanted]) => wanted.size > 0)), index };
+  return { lacks: new Map(lacks.filter(([, wanted]) => wanted.size > 0)), index, away };
 }

@@ -46,7 +46,7 @@ export async function missing({
 }: Pick<ReplayWorld, "coverage" | "beside">): Promise<Backlog> {
   const versions = new MemoryVersionedStore(coverage);
   const newest = await versions.read();
-  if (newest === null) return { lacks: new Map(), index: [] };
+  if (newest === null) return { lacks: new Map(), index: [], away: new Map() };
   const state = parseState(newest.bytes, newest.name, newest.version);
   const lacking = (has: (stream: StreamKey) => Ranges): Wanted => {
     const all = [...state.streams].map(
@@ -59,7 +59,7 @@ export async function missing({
   const lacks = new Map(
     [["side", side] as const, ["table", table] as const].filter(([, wanted]) => wanted.size > 0),
   );
-  return { lacks, index: await wholeIndex(state, versions) };
+  return { lacks, index: await wholeIndex(state, versions), away: new Map() };
 }
 
 /** Windows of two or three sets. */

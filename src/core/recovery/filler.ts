@@ -30,6 +30,8 @@ export interface Backlog {
   readonly lacks: ReadonlyMap<string, Wanted>;
   /** Of raw, oldest first. */
   readonly index: readonly IndexEntry[];
+  /** Sinks of which it is not known what they lack, with the reason. */
+  readonly away: ReadonlyMap<string, Failure>;
 }
 
 export interface FillJob {
@@ -105,10 +107,10 @@ export class Filler {
     const beating = this.#beat();
     try {
       const failure = await this.#fill(target).catch(asFailure);
-      const { lacks } = await this.#p.look();
-      const left = new Map(
-        [...target].map(([name, of]) => [name, positions(within(lacks.get(name), of))] as const),
-      );
+      const { lacks, away } = await this.#p.look();
+      // What nobody can see is not there.
+      const leftOf = (name: string, of: Wanted) => (away.has(name) ? of : within(lacks.get(name), of));
+      const left = new Map([...target].map(([name, of]) => [name, positions(leftOf(name, of))] as const));
       return { left, failed: this.#failed, failure };
     } finally {
       this.#life.abort(new Failure("internal.cancelled", "recovery ended"));
@@ -123,6 +125,7 @@ export class Filler {
     let since = clock.monotonic();
     while (!this.#stopped) {
       const backlog = await look();
+      for (const [name, why] of backlog.away) if (!this.#failed.has(name)) this.#failed.set(name, why);
       const lacks = new Map(
         [...target].flatMap(([name, of]) => {
           const left = within(backlog.lacks.get(name), of);
@@ -132,7 +135,7 @@ export class Filler {
       if (lacks.size === 0) return null;
       await this.#enter(lacks);
       const total = [...lacks.values()].reduce((n, w) => n + positions(w), 0n);
-      const job = await this.#next({ lacks, index: backlog.index });
+      const job = await this.#next({ ...backlog, lacks });
       if (least === null || total < least) {
         since = clock.monotonic();
         least = total;

@@ -4,6 +4,7 @@
  */
 import { expect, test } from "bun:test";
 import { normalRanges } from "../../../src/core/coverage/ranges.ts";
+import { Failure } from "../../../src/core/failure/failure.ts";
 import type { LeasedWindow, Range, WindowCoverage } from "../../../src/core/ports/coverage.ts";
 import type { Span } from "../../../src/core/records/stream.ts";
 import { type Backlog, Filler, type FillJob, type FillSink } from "../../../src/core/recovery/filler.ts";
@@ -56,7 +57,11 @@ function backlogOf(places: readonly (readonly [string, Place])[]): Backlog {
     .filter(([, p]) => p.has.length === 0)
     .map(([name]) => [name, new Map([[STREAM, normalRanges([span(0, 10)])]])] as const);
   const spans = [{ stream: STREAM, ...span(0, 10) }];
-  return { lacks: new Map(lacks), index: [{ id: "s", targets: [], spans, rows: 10, bytes: 100 }] };
+  return {
+    lacks: new Map(lacks),
+    index: [{ id: "s", targets: [], spans, rows: 10, bytes: 100 }],
+    away: new Map(),
+  };
 }
 
 /** Lets everything go on that waits for nothing but its turn. */
@@ -109,4 +114,32 @@ test("a sink whose server hangs keeps no other from telling that we live", async
     await settle();
   }
   expect([jobs.length, hung.beats, well.beats]).toEqual([1, 1, 10]);
+});
+
+test("a sink whose coverage cannot be read any more is not taken for filled", async () => {
+  const clock = new ManualClock();
+  const [gone, well] = [new Place(), new Place()];
+  const places = [["gone", gone] as const, ["well", well] as const];
+  const sinks: FillSink[] = places.map(([name, coverage]) => ({ name, after: [], coverage }));
+  const cause = new Failure("net.refused", "nobody listens");
+  let isAway = false;
+  const look = async (): Promise<Backlog> => {
+    const { lacks, ...rest } = backlogOf(places);
+    if (!isAway) return { lacks, ...rest };
+    const others = new Map([...lacks].filter(([name]) => name !== "gone"));
+    return { ...rest, lacks: others, away: new Map([["gone", cause]]) };
+  };
+  const run = async ({ sinks: taking }: FillJob): Promise<void> => {
+    isAway = true;
+    for (const { sink } of taking) if (sink === 1) well.has = [span(0, 10)];
+  };
+  const { left, failed, failure } = await new Filler(sinks, OPTIONS, { clock, look, run }).run();
+  expect([[...left], [...failed], failure]).toEqual([
+    [
+      ["gone", 10n],
+      ["well", 0n],
+    ],
+    [["gone", cause]],
+    null,
+  ]);
 });
