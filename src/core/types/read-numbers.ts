@@ -1,7 +1,7 @@
 /**
  * Numbers from text, exactly or not at all. An integer takes digits with a sign, or a number whose fraction is zero
- * (1.0, 1e3): the same value in another spelling. A float takes the nearest value, except where an integer of more bits
- * than it has (24, of a double 53) would change or a finite number would become infinite. A decimal never rounds.
+ * (1.0, 1e3): the same value in another spelling. A double takes the nearest value, except where an integer of more than 53
+ * bits would change or a finite number would become infinite; a float likewise, of integers those that are digits alone. A decimal never rounds.
  */
 import type { FixedBuilder } from "./column-builder.ts";
 import { FAULT, type Faults, latin1, type TextCells } from "./text-cells.ts";
@@ -239,7 +239,13 @@ function oddFloat(text: string, bits: 32 | 64): { readonly value: number; readon
   const stored = bits === 32 ? Math.fround(value) : value;
   if (!Number.isFinite(stored)) return { value: 0, fault: FAULT.range };
   const whole = plain.exponent >= 0 && plain.digits.length + plain.exponent <= 40;
-  if (whole && Math.abs(value) >= (bits === 32 ? TWO24 : TWO53) && !sameInteger(plain, stored, bits))
+  // With a point or an exponent it is a measure, and what has fewer bits than a double is meant to round those.
+  if (
+    whole &&
+    (bits === 64 || DIGITS.test(text)) &&
+    Math.abs(value) >= (bits === 32 ? TWO24 : TWO53) &&
+    !sameInteger(plain, stored, bits)
+  )
     return { value: 0, fault: FAULT.precision };
   return { value, fault: 0 };
 }
@@ -251,6 +257,8 @@ function sameInteger({ negative, digits, exponent }: Plain, value: number, bits:
   const texts = bits === 64 ? [String(value)] : [String(value), shortestFloat(value)];
   return texts.map(plainNumber).some((t) => t?.digits === digits && t.exponent === exponent);
 }
+
+const DIGITS = /^[+-]?\d+$/;
 
 /** Nine digits tell any two floats apart. */
 const FLOAT_DIGITS = 9;

@@ -205,7 +205,7 @@ def json_float(value):
 def json_message(m):
     name = m.DESCRIPTOR.full_name
     if name == "google.protobuf.Struct":
-        return {k: json_message(v) for k, v in m.fields.items()}
+        return {k: json_message(v) for k, v in entries(m, m.DESCRIPTOR.fields_by_name["fields"]).items()}
     if name == "google.protobuf.ListValue":
         return [json_message(v) for v in m.values]
     if name == "google.protobuf.Value":

@@ -105,29 +105,44 @@ def whole(bits, signed):
     return read
 
 
-def double(text):
+def nearest(text):
+    """The nearest double, and the number itself; None for what is no number but a double has."""
     if text.lower().lstrip("+-") in ("nan", "inf", "infinity"):
         if text.lower() in ("+nan", "-nan"):
             raise Refused("no number")
-        return float(text)
+        return float(text), None
     n = number(text)
     value = float(n)
     if value in (float("inf"), float("-inf")):
         raise Refused("range")
+    return value, n
+
+
+def double(text):
+    value, n = nearest(text)
     # A whole number that a double does not hold; what the shortest text of the double says is that double.
-    if n.adjusted() < 40 and abs(value) >= 2**53 and n == n.to_integral_value(context=EXACT) and n != value:
+    if n is not None and n.adjusted() < 40 and abs(value) >= 2**53 and n == n.to_integral_value(context=EXACT) and n != value:
         if decimal.Decimal(repr(value)) != n:
             raise Refused("it would change")
     return value
 
 
+def as_single(value):
+    return struct.unpack("<f", struct.pack("<f", value))[0]
+
+
 def single(text):
-    """The nearest single of the nearest double."""
-    value = double(text)
+    """The nearest single of the nearest double; of digits alone none but the one that they say, or are the shortest text of."""
+    value, n = nearest(text)
     try:
-        return struct.unpack("<f", struct.pack("<f", value))[0]
+        near = as_single(value)
     except OverflowError:
         raise Refused("range") from None
+    if re.fullmatch(r"[+-]?[0-9]+", text) and abs(value) >= 2**24 and n != decimal.Decimal(near):
+        shortest = next(t for t in ("%.*g" % (d, near) for d in range(1, 10)) if as_single(float(t)) == near)
+        if n not in (decimal.Decimal(shortest), decimal.Decimal(repr(near))):
+            raise Refused("it would change")
+    return near
 
 
 def fixed(precision, scale):

@@ -5,6 +5,9 @@ const DECLARED = /^<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]{
 
 type Encoding = "utf-16le" | "utf-16be" | "windows-1252" | "iso-8859-1" | "unknown";
 
+/** As the registry of names has it, and as it is written all the same. */
+const LATIN1: readonly string[] = ["iso-8859-1", "iso_8859-1", "iso8859-1", "latin1"];
+
 /** Null: UTF-8, its mark excepted. */
 function encodingOf(bytes: Uint8Array, from: number, end: number): Encoding | null {
   const [a, b] = [bytes[from], bytes[from + 1]];
@@ -15,7 +18,7 @@ function encodingOf(bytes: Uint8Array, from: number, end: number): Encoding | nu
   const name = DECLARED.exec(head)?.[1]?.toLowerCase();
   if (name === undefined || name === "utf-8" || name === "us-ascii" || name === "ascii") return null;
   if (name === "windows-1252" || name === "cp1252") return "windows-1252";
-  return name === "iso-8859-1" || name === "latin1" ? "iso-8859-1" : "unknown";
+  return LATIN1.includes(name) ? "iso-8859-1" : "unknown";
 }
 
 function transcoded(bytes: Uint8Array, encoding: Exclude<Encoding, "unknown">): Uint8Array {
