@@ -138,7 +138,8 @@ describe.skipIf(MAIN === null)("tables by a data contract", () => {
     const of = (topic: string) =>
       typed
         .filter((r) => r["_twg_source_topic"] === topic)
-        .map(({ key_value, id, qty, price }) => [key_value, Number(id), qty, price])
+        // A file that was written before the other topic's columns came has none of them.
+        .map(({ key_value = null, id, qty, price = null }) => [key_value, Number(id), qty, price])
         .sort((a, b) => Number(a[1]) - Number(b[1]));
     expect(of(json)).toEqual(good.map((i) => [`k${i}`, i, i, i + 0.25]));
     expect(of(avro)).toEqual(good.map((i) => [null, i, i, null]));

@@ -257,8 +257,9 @@ export class PostgresCoverage implements WindowCoverage {
         parameters: listed,
       },
       {
-        sql: `DELETE FROM ${this.#names.table("lease")}
-               WHERE pipeline = $1 AND sink = $2 AND owner IN (SELECT jsonb_array_elements_text($3::jsonb))`,
+        // Windows alone: other leases are counters, which outlive whoever raised them.
+        sql: `DELETE FROM ${this.#names.table("lease")} WHERE pipeline = $1 AND sink = $2
+                 AND owner IN (SELECT jsonb_array_elements_text($3::jsonb)) AND starts_with(name, owner || ' ')`,
         parameters: listed,
       },
     ]);

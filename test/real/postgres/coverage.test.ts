@@ -57,6 +57,21 @@ describe.skipIf(POSTGRES === null)("coverage in PostgreSQL", () => {
     await sink({ life: "alive" }).coverage.open();
   });
 
+  test("what is counted by a lease outlives whoever counted, killed or gone in good order", async () => {
+    const counted = async (life: "dead" | "alive") => {
+      const s = sink({ life });
+      await s.coverage.open();
+      return { s, lease: await s.coverage.lease("files") };
+    };
+    const first = await counted("alive");
+    expect(first.lease).toMatchObject({ lease: 1 });
+    // Killed: the next one takes it out.
+    const second = await counted("dead");
+    expect(second.lease).toMatchObject({ lease: 2 });
+    await second.s.coverage.close();
+    expect((await counted("alive")).lease).toMatchObject({ lease: 3 });
+  });
+
   test("two that enter at the same moment: one of them has it", async () => {
     await sink().coverage.open();
     const [a, b] = [sink(), sink()];
