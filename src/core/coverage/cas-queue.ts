@@ -42,11 +42,13 @@ interface Round {
 /** Writes that are lost in a row, with a newer state every time, before something must be wrong. */
 const MAX_ROUNDS = 100;
 /**
- * Writers who lose to each other step aside, each for a while of its own: up to so many times as long as a lost round took,
- * more after every loss. Else most of what many write at the same time is lost, and the slowest of them for ever.
+ * A writer who has lost so often in a row is one of many: it steps aside after each further loss, for a while of its own,
+ * up to so many times as long as the lost round took. Else most of what many write at the same time is lost, and the slowest
+ * of them for ever. Not sooner: of a few writers each gets through soon, and a pause would only hold their sets up.
  */
-const MOST_ASIDE = 16;
-const LONGEST_ASIDE_MS = 2_000;
+const ASIDE_AFTER = 8;
+const MOST_ASIDE = 8;
+const LONGEST_ASIDE_MS = 1_000;
 
 export class CasQueue {
   readonly #o: CasQueueOptions;
@@ -109,10 +111,10 @@ export class CasQueue {
     if (wait > 0) await sleep(this.#o.clock, wait);
   }
 
-  /** After `n` losses, ms. Chance by the writer's name and count, so that a simulated run is the same each time. */
-  #aside(n: number, lostMs: number): number {
+  /** Ms. Chance by the writer's name and count, so that a simulated run is the same each time. */
+  #aside(lostMs: number): number {
     const tag = new TextEncoder().encode(`${this.#o.instance}.${this.#serial}`);
-    const most = Math.min(LONGEST_ASIDE_MS, lostMs * Math.min(MOST_ASIDE, 2 ** n));
+    const most = Math.min(LONGEST_ASIDE_MS, lostMs * MOST_ASIDE);
     return (xxh32(tag, 0, tag.length) / 2 ** 32) * most;
   }
 
@@ -121,7 +123,7 @@ export class CasQueue {
     const unknown = new Map<string, Round>();
     let lostMs = 0;
     for (let n = 0; n < MAX_ROUNDS; n++) {
-      if (n > 1) await sleep(this.#o.clock, this.#aside(n, lostMs));
+      if (n > ASIDE_AFTER) await sleep(this.#o.clock, this.#aside(lostMs));
       if (n > 0) await this.#pace();
       const landed = [...unknown].find(([tag]) => this.#state.writers.includes(tag));
       if (landed !== undefined) return landed[1].finish();

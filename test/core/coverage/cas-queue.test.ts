@@ -1,6 +1,6 @@
 /**
  * Goal: many writers of one object get through, whoever is faster. Method: queues over one store in memory whose every
- * request takes simulated time; what each asked for has to be in the state, and few writes be lost to others.
+ * request takes simulated time; what each asked for has to be in the state, and nobody give up.
  */
 import { expect, test } from "bun:test";
 import { MemoryVersionedStore, sharedObject } from "../../../src/adapters/coverage/memory.ts";
@@ -9,10 +9,10 @@ import { rememberTopic } from "../../../src/core/coverage/changes.ts";
 import { sleep } from "../../../src/core/time/clock.ts";
 import { SimTime } from "../../sim/clock.ts";
 
-const WRITERS = 16;
+const WRITERS = 24;
 const CHANGES = 20;
 
-test("sixteen writers that never rest: every change is there, and most writes count", async () => {
+test("many writers that never rest: nobody gives up, every change is there", async () => {
   const time = new SimTime();
   const shared = sharedObject();
   let writes = 0;
@@ -51,5 +51,5 @@ test("sixteen writers that never rest: every change is there, and most writes co
   await time.runUntil(() => false, time.nowMs + 10);
   await read;
   expect(reader.state.topics.size).toBe(WRITERS * CHANGES);
-  expect(writes).toBeLessThan(3 * WRITERS * CHANGES);
+  expect(writes).toBeLessThan(4 * WRITERS * CHANGES);
 });
