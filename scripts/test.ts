@@ -226,7 +226,7 @@ async function coverage(): Promise<Counts> {
 /** The tests and long runs that need servers, in a process of its own below scripts/with-servers.sh. */
 async function servedPhases(report: string): Promise<void> {
   const files = testFiles().filter((f) => SERVED.some((s) => f.startsWith(s)));
-  const counts = addCounts(await tests("served", files, 30 * MINUTE), await longRuns(true));
+  const counts = addCounts(await tests("served", files, 45 * MINUTE), await longRuns(true));
   writeFileSync(report, JSON.stringify(counts));
 }
 
@@ -235,7 +235,7 @@ async function served(strict: boolean): Promise<Counts> {
   rmSync(report, { force: true });
   const inner = [process.execPath, join(import.meta.dir, "test.ts"), "--served-report", report];
   const argv = [join(import.meta.dir, "with-servers.sh"), ...inner];
-  const { output } = await run("served", argv, 45 * MINUTE, strict ? { TWG_STRICT: "1" } : {});
+  const { output } = await run("served", argv, 60 * MINUTE, strict ? { TWG_STRICT: "1" } : {});
   showEnd(output, 400);
   if (existsSync(report)) return JSON.parse(readFileSync(report, "utf8")) as Counts;
   console.log("FAIL  tests with real servers: they did not run to their end");
