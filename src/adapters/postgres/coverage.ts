@@ -38,7 +38,7 @@ import {
   writeTopic,
 } from "./state/streams.ts";
 import { makeState, type SinkKey, type StateNames, stateNames } from "./state/tables.ts";
-import { dropWindows, grantWindows, heldWindows, writeHeads } from "./state/windows.ts";
+import { dropWindows, grantWindows, heldWindows, windowsEnd, writeHeads } from "./state/windows.ts";
 
 export interface PostgresCoverageOptions {
   readonly settings: PostgresSettings;
@@ -257,9 +257,7 @@ export class PostgresCoverage implements WindowCoverage {
         parameters: listed,
       },
       {
-        // Windows alone: other leases are counters, which outlive whoever raised them.
-        sql: `DELETE FROM ${this.#names.table("lease")} WHERE pipeline = $1 AND sink = $2
-                 AND owner IN (SELECT jsonb_array_elements_text($3::jsonb)) AND starts_with(name, owner || ' ')`,
+        sql: windowsEnd(this.#names),
         parameters: listed,
       },
     ]);

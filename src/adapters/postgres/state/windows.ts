@@ -41,6 +41,15 @@ export interface WindowWish {
 }
 
 /**
+ * Ends all windows and heads of the owners in $3, a list as JSON; $1 and $2 are pipeline and sink. Windows alone: other leases
+ * are counters, which outlive whoever raised them.
+ */
+export function windowsEnd(names: StateNames): string {
+  return `DELETE FROM ${names.table("lease")} WHERE pipeline = $1 AND sink = $2
+             AND owner IN (SELECT jsonb_array_elements_text($3::jsonb)) AND starts_with(name, owner || ' ')`;
+}
+
+/**
  * Ends what they hold: their lanes can commit no more, since their streams have a new generation and their windows are
  * gone. One of recovery is out; one of live ingest stays, and claims its streams again if it lives.
  */
@@ -61,8 +70,7 @@ async function evictOwners(
       parameters,
     },
     {
-      // Windows alone: other leases are counters, which outlive whoever raised them.
-      sql: `DELETE FROM ${names.table("lease")} WHERE pipeline = $1 AND sink = $2 AND owner IN ${listed} AND starts_with(name, owner || ' ')`,
+      sql: windowsEnd(names),
       parameters,
     },
     {
@@ -166,12 +174,7 @@ export async function dropWindows(
   { pipeline, sink }: SinkKey,
   holder: string,
 ): Promise<void> {
-  await connection.query(
-    `DELETE FROM ${names.table("lease")} WHERE pipeline = $1 AND sink = $2 AND owner = $3 AND starts_with(name, $3 || ' ')`,
-    pipeline,
-    sink,
-    holder,
-  );
+  await connection.query(windowsEnd(names), pipeline, sink, JSON.stringify([holder]));
 }
 
 /** Names of the holder's windows. */
