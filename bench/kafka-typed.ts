@@ -127,11 +127,23 @@ async function sizeOf(client: KafkaClient, topic: string, signal: AbortSignal): 
   return ends.reduce((n, w) => n + Number((w.latest ?? 0n) - (w.earliest ?? 0n)), 0);
 }
 
-function configured(folder: string, bootstrap: string, topic: string, format: Format): string {
-  const decode =
+function decodes(folder: string, format: Format): string {
+  const options =
     format === "json"
       ? `format = "json"\nschema_file = "${folder}/orders.json"`
       : `format = "avro"\nframing = "confluent"\nschema_file = "${folder}/orders.avsc"`;
+  return `[decode]
+${options}
+on_error = "fail"
+[[sink]]
+name = "typed"
+type = "parquet"
+receives = "decoded"
+path = "${folder}/typed"
+`;
+}
+
+function configured(folder: string, bootstrap: string, topic: string, format: Format | null): string {
   return `[pipeline]
 name = "bench"
 state_dir = "${folder}/state"
@@ -140,20 +152,12 @@ type = "kafka"
 bootstrap = ["${bootstrap}"]
 topics = ["${topic}"]
 start = "earliest"
-[decode]
-${decode}
-on_error = "fail"
 [[sink]]
 name = "raw"
 type = "parquet"
 role = "primary_raw"
 path = "${folder}/raw"
-[[sink]]
-name = "typed"
-type = "parquet"
-receives = "decoded"
-path = "${folder}/typed"
-[observability]
+${format === null ? "" : decodes(folder, format)}[observability]
 listen = "off"
 `;
 }
@@ -162,6 +166,18 @@ interface Landed {
   readonly ran: Ran;
   readonly sums: string;
   readonly bytes: number;
+}
+
+/** The same topic by the raw lane alone: what typed rows cost is what is beyond it. */
+async function landRaw(o: BenchOptions, bootstrap: string, topic: string): Promise<Ran> {
+  const folder = mkdtempSync(join(tmpdir(), "twg-bench-"));
+  try {
+    const config = join(folder, "bench.toml");
+    await Bun.write(config, configured(folder, bootstrap, topic, null));
+    return await runProcess([...o.twg, "stream", "-c", config, "--until-caught-up"]);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
 
 async function land(o: BenchOptions, bootstrap: string, topic: string, format: Format): Promise<Landed> {
@@ -202,22 +218,28 @@ async function figureOf(
 ): Promise<Figure> {
   const topic = await topicOf(o, bootstrap, format, records);
   const runs: Landed[] = [];
-  for (let i = 0; i < o.rounds; i++) runs.push(await land(o, bootstrap, topic, format));
+  const raw: Ran[] = [];
+  for (let i = 0; i < o.rounds; i++) {
+    raw.push(await landRaw(o, bootstrap, topic));
+    runs.push(await land(o, bootstrap, topic, format));
+  }
   const [first] = runs;
   const wrong = runs.find((r) => r.sums !== first!.sums || !r.sums.startsWith(`${records}/`));
   if (wrong !== undefined) throw new Error(`kafka-typed ${format}: ${wrong.sums} of ${records} records`);
+  const value = median(runs.map((r) => records / r.ran.seconds));
+  const alone = median(raw.map((r) => records / r.seconds));
   return {
     bench: `kafka-typed ${format} ${records} records`,
     subject: "twg stream --until-caught-up into raw and typed Parquet, whole process",
-    peer: null,
+    peer: "the same with the raw sink alone",
     unit: "records/s",
-    value: Math.round(median(runs.map((r) => records / r.ran.seconds))),
-    peer_value: null,
-    ratio: null,
+    value: Math.round(value),
+    peer_value: Math.round(alone),
+    ratio: round(value / alone),
     hash: first!.sums,
     n: records,
     cpu_per_million: round(median(runs.map((r) => (r.ran.cpu / records) * 1e6))),
-    peer_cpu_per_million: null,
+    peer_cpu_per_million: round(median(raw.map((r) => (r.cpu / records) * 1e6))),
     file_bytes: first!.bytes,
     rss_mb: medianSeen(runs.map((r) => r.ran.rssMb)),
   };
