@@ -213,6 +213,22 @@ test("encodings by mark and by declaration", () => {
   ]);
 });
 
+test("what a document declares agrees with its mark and its bytes", () => {
+  const document = (encoding: string) => `<?xml version="1.0" encoding="${encoding}"?><r><a>ä</a></r>`;
+  const utf16 = (encoding: string) =>
+    new Uint8Array(Buffer.from(`\ufeff${document(encoding)}`, "utf16le").swap16());
+  const bom = (encoding: string) => utf8.encode(`\ufeff${document(encoding)}`);
+  const agreeing = [utf16("UTF-16"), utf16("utf-16BE"), bom("UTF-8"), utf8.encode(document("utf-8"))];
+  expect(read("a string", agreeing)).toMatchObject({ rows: [["ä"], ["ä"], ["ä"], ["ä"]], faults: [] });
+  // The last two: UTF-8 that is named something smaller, and nothing at all.
+  const others = ["UTF-16LE", "UTF16", "UTF-8", "ISO-8859-1", "x"].map(utf16);
+  const marked = ["UTF-16", "ISO-8859-1", "US-ASCII", "x"].map(bom);
+  const bad = [...others, ...marked, utf8.encode(document("US-ASCII")), utf8.encode(document("x"))];
+  const { rows, faults } = read("a string", bad);
+  expect(rows).toEqual([]);
+  expect(faults.map((f) => f.code)).toEqual(bad.map(() => "decode.encoding"));
+});
+
 test("a Value is the same record, and what it leaves out is not null", () => {
   const { fields } = schema("a string;b list<int32>;c int32");
   const options = {
