@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { byteSize, durationMs, formatBytes, hostPort, MIB } from "../../core/config/option-types.ts";
 import { ASSIGNOR_NAMES } from "./assignors/table.ts";
+import { clientId } from "./client-id.ts";
 import { kafkaSasl, kafkaTls } from "./security-spec.ts";
 import { PatternError, TopicPattern } from "./topic-pattern.ts";
 
@@ -281,14 +282,7 @@ export const kafkaSourceSpec = z
         "When a topic was deleted and made anew under its name: stop, or read the new one as another stream.",
       )
       .meta({ why: "Usually a mistake, and positions of one mean nothing in the other." }),
-    client_id: z
-      .string()
-      .min(1)
-      .max(255)
-      .regex(/^[\x20-\x7e]+$/)
-      .default("twg")
-      .describe("Name under which brokers log us and keep quotas.")
-      .meta({ allowed: "printable ASCII", examples: ["twg"] }),
+    client_id: clientId,
     response_max_bytes: byteSize({ min: MIB, max: 2047 * MIB })
       .default(128 * MIB)
       .describe("A response larger than this is refused before memory is taken for it.")

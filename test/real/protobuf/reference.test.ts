@@ -11,9 +11,9 @@ import { join } from "node:path";
 import { DuckEngine } from "../../../src/adapters/duckdb/engine.ts";
 import { ParquetEncoder } from "../../../src/adapters/duckdb/parquet-encode.ts";
 import { compileProtobuf } from "../../../src/core/codecs/protobuf/compile.ts";
-import type { Payloads } from "../../../src/core/codecs/record-codec.ts";
 import { builderOf } from "../../../src/core/types/column-builder.ts";
 import { schemaText } from "../../core/codecs/protobuf/schema-text.ts";
+import { payloadsOf, Reference } from "../reference-child.ts";
 
 const python = process.env["TWG_PYTHON"];
 const strict = process.env["TWG_STRICT"] === "1";
@@ -40,45 +40,6 @@ interface Compared {
   readonly samples: readonly (readonly string[])[];
 }
 
-/** The Python process and its answers. */
-class Reference {
-  readonly #child = Bun.spawn([python!, join(import.meta.dir, "reference.py")], {
-    stdin: "pipe",
-    stdout: "pipe",
-    stderr: "inherit",
-  });
-  readonly #lines = this.#child.stdout.pipeThrough(new TextDecoderStream()).getReader();
-
-  async ask<T>(...words: readonly (string | number)[]): Promise<T> {
-    this.#child.stdin.write(`${words.join(" ")}\n`);
-    this.#child.stdin.flush();
-    let text = "";
-    while (!text.endsWith("\n")) {
-      const { value, done } = await this.#lines.read();
-      if (done) throw new Error(`the reference ended: ${text}`);
-      text += value;
-    }
-    return JSON.parse(text) as T;
-  }
-
-  async close(): Promise<void> {
-    this.#child.stdin.end();
-    await this.#child.exited;
-  }
-}
-
-function payloadsOf(file: string): Payloads {
-  const bytes = new Uint8Array(readFileSync(file));
-  const view = new DataView(bytes.buffer);
-  const starts: number[] = [];
-  const ends: number[] = [];
-  for (let at = 0; at < bytes.length; at = ends.at(-1)!) {
-    starts.push(at + 4);
-    ends.push(at + 4 + view.getUint32(at, true));
-  }
-  return { bytes, starts: Int32Array.from(starts), ends: Int32Array.from(ends), count: starts.length };
-}
-
 test.skipIf(python === undefined && !strict)("there is a Python to compare with", () =>
   expect(python).toBeDefined(),
 );
@@ -89,7 +50,7 @@ describe.skipIf(python === undefined)("as Google's implementation reads it", () 
   let engine: DuckEngine;
   let encoder: ParquetEncoder;
   beforeAll(() => {
-    reference = new Reference();
+    reference = new Reference(python!, join(import.meta.dir, "reference.py"));
     engine = new DuckEngine({ threads: 1, memoryBytes: 3_000_000_000, spill: null, allowed: [] });
     encoder = new ParquetEncoder(engine, { compression: "none", level: 0 });
   });

@@ -21,6 +21,7 @@ import type { ColumnField, ColumnType, TableBatch } from "../../../src/core/type
 import { instantLeaves } from "../../../src/core/types/utc-instants.ts";
 import type { Value } from "../../../src/core/types/value.ts";
 import { pushValue } from "../../../src/core/types/value-cells.ts";
+import { payloadsOf, Reference } from "../reference-child.ts";
 
 const python = process.env["TWG_PYTHON"];
 const strict = process.env["TWG_STRICT"] === "1";
@@ -45,46 +46,6 @@ interface Compared {
   readonly null: number;
   readonly missing: number;
   readonly samples: readonly (readonly unknown[])[];
-}
-
-/** The Python process and its answers. */
-class Reference {
-  readonly #child = Bun.spawn([python!, join(import.meta.dir, "reference.py")], {
-    stdin: "pipe",
-    stdout: "pipe",
-    stderr: "inherit",
-    env: { ...process.env, PYTHONDONTWRITEBYTECODE: "1" },
-  });
-  readonly #lines = this.#child.stdout.pipeThrough(new TextDecoderStream()).getReader();
-
-  async ask<T>(...words: readonly (string | number)[]): Promise<T> {
-    this.#child.stdin.write(`${words.join(" ")}\n`);
-    this.#child.stdin.flush();
-    let text = "";
-    while (!text.endsWith("\n")) {
-      const { value, done } = await this.#lines.read();
-      if (done) throw new Error(`the reference ended: ${text}`);
-      text += value;
-    }
-    return JSON.parse(text) as T;
-  }
-
-  async close(): Promise<void> {
-    this.#child.stdin.end();
-    await this.#child.exited;
-  }
-}
-
-function payloadsOf(file: string): Payloads {
-  const bytes = new Uint8Array(readFileSync(file));
-  const view = new DataView(bytes.buffer);
-  const starts: number[] = [];
-  const ends: number[] = [];
-  for (let at = 0; at < bytes.length; at = ends.at(-1)!) {
-    starts.push(at + 4);
-    ends.push(at + 4 + view.getUint32(at, true));
-  }
-  return { bytes, starts: Int32Array.from(starts), ends: Int32Array.from(ends), count: starts.length };
 }
 
 /** A Value has the text of a json column, which is not to be quoted once more. */
@@ -172,7 +133,7 @@ describe.skipIf(python === undefined)("as Python reads it", () => {
   let engine: DuckEngine;
   let encoder: ParquetEncoder;
   beforeAll(() => {
-    reference = new Reference();
+    reference = new Reference(python!, join(import.meta.dir, "reference.py"));
     engine = new DuckEngine({ threads: 1, memoryBytes: 1 << 30, spill: null, allowed: [] });
     encoder = new ParquetEncoder(engine, { compression: "none", level: 0 });
   });

@@ -3,6 +3,7 @@ import * as z from "zod";
 import { byteSize, durationMs, hostPort, KIB, MIB, wholeNumber } from "../../../core/config/option-types.ts";
 import { registrySpec } from "../../../core/config/registry-options.ts";
 import { DEFAULT_METADATA_PREFIX, METADATA_PREFIX_PATTERN } from "../../../core/records/metadata-columns.ts";
+import { clientId } from "../client-id.ts";
 import { kafkaSasl, kafkaTls } from "../security-spec.ts";
 
 /** A topic's name, in which some words in braces may stand. */
@@ -171,14 +172,7 @@ export const kafkaSinkSpec = z
       .default(30_000)
       .describe("Longest that an answer may take.")
       .meta({ unit: "ms", examples: ["30s"], why: "Kafka's own default." }),
-    client_id: z
-      .string()
-      .min(1)
-      .max(255)
-      .regex(/^[\x20-\x7e]+$/)
-      .default("twg")
-      .describe("Name under which brokers log us and keep quotas.")
-      .meta({ allowed: "printable ASCII", examples: ["twg"] }),
+    client_id: clientId,
     response_max_bytes: byteSize({ min: MIB, max: 2047 * MIB })
       .default(64 * MIB)
       .describe("A response larger than this is refused before memory is taken for it.")

@@ -5,10 +5,10 @@
 import type { ColumnField, TableBatch, TableColumn } from "../../types/table-batch.ts";
 import { cellValue } from "../../types/value-cells.ts";
 import { valueJson } from "../../types/value-json.ts";
+import { GrowingBytes } from "../growing-bytes.ts";
 import type { Payloads, RecordEncoder } from "../record-codec.ts";
 
 const UTF8 = new TextEncoder();
-const FIRST_BYTES = 4096;
 const HIGH = 4_294_967_296;
 /** 64-bit integers whose upper half is within it are whole numbers of a double. */
 const SAFE_HIGH = 0x1f_ffff;
@@ -36,44 +36,29 @@ export function encodeJsonColumns({ fields, columns, rows }: TableBatch): Payloa
 
 type Write = (row: number, out: JsonBytes) => void;
 
-class JsonBytes {
-  #bytes = new Uint8Array(FIRST_BYTES);
-  length = 0;
-
-  view(): Uint8Array {
-    return this.#bytes.subarray(0, this.length);
-  }
-
-  #reserve(more: number): void {
-    const need = this.length + more;
-    if (need <= this.#bytes.length) return;
-    const grown = new Uint8Array(Math.max(need, 2 * this.#bytes.length));
-    grown.set(this.view());
-    this.#bytes = grown;
-  }
-
+class JsonBytes extends GrowingBytes {
   put(bytes: Uint8Array): void {
-    this.#reserve(bytes.length);
-    if (bytes.length > 32) this.#bytes.set(bytes, this.length);
-    else for (let i = 0; i < bytes.length; i++) this.#bytes[this.length + i] = bytes[i]!;
+    this.reserve(bytes.length);
+    if (bytes.length > 32) this.bytes.set(bytes, this.length);
+    else for (let i = 0; i < bytes.length; i++) this.bytes[this.length + i] = bytes[i]!;
     this.length += bytes.length;
   }
 
   byte(c: number): void {
-    this.#reserve(1);
-    this.#bytes[this.length++] = c;
+    this.reserve(1);
+    this.bytes[this.length++] = c;
   }
 
   /** ASCII. */
   ascii(text: string): void {
-    this.#reserve(text.length);
-    for (let i = 0; i < text.length; i++) this.#bytes[this.length++] = text.charCodeAt(i);
+    this.reserve(text.length);
+    for (let i = 0; i < text.length; i++) this.bytes[this.length++] = text.charCodeAt(i);
   }
 
   /** UTF-8 in [from, to) of `data` in quotes. */
   quoted(data: Uint8Array, from: number, to: number): void {
-    this.#reserve(2 + 6 * (to - from));
-    const b = this.#bytes;
+    this.reserve(2 + 6 * (to - from));
+    const b = this.bytes;
     let at = this.length;
     b[at++] = 34;
     for (let i = from; i < to; i++) {

@@ -1,29 +1,15 @@
 /** Bytes of the wire format, one payload behind the other, of numbers in words of 32 bits. */
-const FIRST_BYTES = 4096;
+import { GrowingBytes } from "../growing-bytes.ts";
+
 const MAX_VARINT = 10;
 /** Shorter pieces are copied by a loop: a view for `set` costs more. */
 const SHORT = 48;
 
-export class BlockWriter {
-  #bytes = new Uint8Array(FIRST_BYTES);
-  length = 0;
-
-  view(): Uint8Array {
-    return this.#bytes.subarray(0, this.length);
-  }
-
-  #reserve(more: number): void {
-    const need = this.length + more;
-    if (need <= this.#bytes.length) return;
-    const grown = new Uint8Array(Math.max(need, 2 * this.#bytes.length));
-    grown.set(this.view());
-    this.#bytes = grown;
-  }
-
+export class BlockWriter extends GrowingBytes {
   /** Of 64 bits. */
   varint(low: number, high: number): void {
-    this.#reserve(MAX_VARINT);
-    const b = this.#bytes;
+    this.reserve(MAX_VARINT);
+    const b = this.bytes;
     let lo = low >>> 0;
     let hi = high >>> 0;
     let at = this.length;
@@ -38,9 +24,9 @@ export class BlockWriter {
 
   /** data[from, to). */
   copy(data: Uint8Array, from: number, to: number): void {
-    this.#reserve(to - from);
-    if (to - from > SHORT) this.#bytes.set(data.subarray(from, to), this.length);
-    else for (let i = from; i < to; i++) this.#bytes[this.length + i - from] = data[i]!;
+    this.reserve(to - from);
+    if (to - from > SHORT) this.bytes.set(data.subarray(from, to), this.length);
+    else for (let i = from; i < to; i++) this.bytes[this.length + i - from] = data[i]!;
     this.length += to - from;
   }
 
@@ -52,7 +38,7 @@ export class BlockWriter {
 
   /** Begins what stands behind its length; `close` is told what this gave. */
   open(): number {
-    this.#reserve(1);
+    this.reserve(1);
     this.length++;
     return this.length;
   }
@@ -63,8 +49,8 @@ export class BlockWriter {
     let more = 0;
     for (let rest = size >>> 7; rest > 0; rest >>>= 7) more++;
     if (more > 0) {
-      this.#reserve(more);
-      this.#bytes.copyWithin(start + more, start, start + size);
+      this.reserve(more);
+      this.bytes.copyWithin(start + more, start, start + size);
     }
     this.length = start - 1;
     this.varint(size, 0);
