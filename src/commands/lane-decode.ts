@@ -109,7 +109,7 @@ export function decodeLane(
         const wire = failure === null ? null : toWire(failure);
         for (const s of sinks) post({ t: "branch", sink: s.sink, m: { t: "trouble", failure: wire } });
       },
-      undecodable: (codes) => post({ t: "branch", sink: context.first, m: { t: "undecodable", codes } }),
+      undecodable: (refused) => post({ t: "branch", sink: context.first, m: { t: "undecodable", refused } }),
       fatal: (failure) => post({ t: "dead", failure: toWire(failure) }),
     },
   );

@@ -16,13 +16,19 @@ import type { SinkContext, SinkParts } from "./sink-parts.ts";
 
 const PARTS = { clock: systemClock, chance: systemChance };
 
+export interface RenewedSchemas extends SchemaService {
+  /** Takes over secrets that were read again. True: some of them are of registries, and others than before. */
+  renew(config: ResolvedConfig): boolean;
+}
+
 /** Null: nothing is decoded. */
 export function schemaService(
   config: ResolvedConfig,
   { schemas }: Pick<SinkParts, "schemas">,
   { instance, observer }: Pick<SinkContext, "instance" | "observer">,
-): SchemaService | null {
+): RenewedSchemas | null {
   const { decode, pipeline } = config;
+  let now = config;
   if (decode === null) return null;
   const sources = new SchemaSources(decode, PARTS);
   const pinned = new PinnedSchemas({
@@ -46,15 +52,32 @@ export function schemaService(
       return await pinned.learn(topic, parseSchemaDocument(inferred, topic).fields);
     },
     register: async (schema) => {
-      const sink = config.sinks.find((s) => s.name === schema.sink);
-      const registry = sink?.type === "kafka" ? registryOfSink(config, sink) : null;
+      const sink = now.sinks.find((s) => s.name === schema.sink);
+      const registry = sink?.type === "kafka" ? registryOfSink(now, sink) : null;
       if (sink?.type !== "kafka" || registry === null)
         throw new Failure("internal.bug", `no registry for the sink ${schema.sink}`);
       const client = clients.get(sink.name) ?? new RegistryClient(registry, PARTS);
       clients.set(sink.name, client);
       return await rowSchema(client, schema.encode, schema.fields, sink.encode?.register ?? true);
     },
+    renew: (renewed) => {
+      const before = JSON.stringify(registriesOf(now));
+      now = renewed;
+      if (renewed.decode !== null) sources.renew(renewed.decode);
+      for (const sink of renewed.sinks) {
+        const registry = sink.type === "kafka" ? registryOfSink(renewed, sink) : null;
+        if (registry !== null) clients.get(sink.name)?.renew(registry);
+      }
+      return JSON.stringify(registriesOf(now)) !== before;
+    },
   };
+}
+
+/** All that are asked, as they are asked. */
+function registriesOf(config: ResolvedConfig): unknown[] {
+  const { registry } = config.decode ?? {};
+  const ofSinks = config.sinks.map((s) => (s.type === "kafka" ? registryOfSink(config, s) : null));
+  return [registry === undefined ? null : registrySettings(registry, "decode.registry"), ...ofSinks];
 }
 
 /** Of its own, or that of `[decode]`; null: there is none. */

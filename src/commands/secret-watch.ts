@@ -17,6 +17,7 @@ const HEALED: ReadonlySet<string> = new Set([
   "net.tls_client_cert",
   "net.tls_material",
   "oidc.refused",
+  "registry.denied",
   "sasl.credentials_invalid",
   "sasl.server_unproven",
 ]);

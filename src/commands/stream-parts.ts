@@ -157,7 +157,8 @@ export function buildStream(
       const atSink = [sink, ...beside.map((b) => b.parts)].map((s) => s.renew(renewed)).includes(true);
       const branches = beside.map((b) => b.parts.lane);
       if (atSink) for (const t of threads.values()) t.post({ t: "renew", sink: sink.lane, branches });
-      return atSource || atSink;
+      const atRegistry = schemas?.renew(renewed) ?? false;
+      return atSource || atSink || atRegistry;
     },
   };
 }

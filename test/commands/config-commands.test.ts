@@ -46,6 +46,24 @@ describe("validate", () => {
     expect([json.ok, json.warnings.length, json.problems]).toEqual([true, 3, []]);
   });
 
+  test("an address with a password that stands in the file is looked at, and not shown", async () => {
+    const text = (url: string) =>
+      ORDERS.replace(
+        /\[\[sink\]\][^[]*/,
+        `[[sink]]\nname = "s"\ntype = "postgres"\ntable = "t"\nurl = ${url}\n`,
+      );
+    const path = fileWith(text('"postgres://u:hunter2@db:99999/d"'));
+    const { code, err } = await config(["validate", "-c", path]);
+    expect([code, err]).toEqual([
+      2,
+      expect.stringContaining("postgres.url_invalid at sink[0].url: saw a string (not shown)"),
+    ]);
+    expect(err).toContain("the url has a host that is not host or host:port");
+    expect(err).not.toContain("hunter2");
+    for (const good of ['"postgres://u:hunter2@db:5432/d"', '{ secret = "db" }'])
+      expect((await config(["validate", "-c", fileWith(text(good))])).code).toBe(0);
+  });
+
   test("schema files are looked at: what is wrong in one is a problem at its option, a missing one a warning", async () => {
     const folder = mkdtempSync(join(tmpdir(), "twg-validate-"));
     const bad = join(folder, "bad.odcs.yaml");

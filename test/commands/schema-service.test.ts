@@ -35,7 +35,21 @@ beforeEach(() => {
 const sink = (name: string, encode: string) =>
   `[[sink]]\nname = "${name}"\ntype = "kafka"\nbootstrap = ["b:1"]\ntopic = "${name}"\nreceives = "decoded"\n[sink.encode]\nformat = "avro"\n${encode}\n`;
 
-async function asked(decode = `[decode.registry]\nurl = ["${shared.url}"]\nattempts = 1\n`) {
+const CONTEXT = { instance: "i", observer: { emit: () => {} } };
+
+async function asked(decode?: string): Promise<AskedSchemas> {
+  const service = schemaService(await configOf(decode), {}, CONTEXT)!;
+  const schemas: AskedSchemas = new AskedSchemas(
+    (ask: AskSchema) => void answerSchema(ask, service).then((answer) => schemas.answered(answer)),
+  );
+  return schemas;
+}
+
+/** `token`: the secret of all registries. */
+async function configOf(
+  decode = `[decode.registry]\nurl = ["${shared.url}"]\nattempts = 1\nmissing_grace_ms = 0\n`,
+  token: string | null = null,
+) {
   const text = `[pipeline]
 name = "p"
 state_dir = "${folder}"
@@ -61,12 +75,11 @@ ${sink("there", `register = false\n[sink.encode.registry]\nurl = ["${own.url}"]`
 format = "avro"
 framing = "confluent"
 ${decode}`;
-  const config = await resolveSecrets(await loadConfig(fileWith(text)), {});
-  const service = schemaService(config, {}, { instance: "i", observer: { emit: () => {} } })!;
-  const schemas: AskedSchemas = new AskedSchemas(
-    (ask: AskSchema) => void answerSchema(ask, service).then((answer) => schemas.answered(answer)),
+  const secret = token === null ? text : text.replaceAll(/^url = .*$/gm, '$&\ntoken = { secret = "token" }');
+  return await resolveSecrets(
+    await loadConfig(fileWith(secret)),
+    token === null ? {} : { TWG_SECRET_TOKEN: token },
   );
-  return schemas;
 }
 
 const schema = (...fields: string[]) =>
@@ -128,6 +141,22 @@ test("each format has its type in the registry, and Protobuf's fields keep their
     "PROTOBUF",
     'syntax = "proto3";\n\nmessage Row {\n  optional int32 a = 1;\n  optional int32 b = 2;\n}\n',
   ]);
+});
+
+test("secrets that were read again are used from the next question on, by sinks as by [decode]", async () => {
+  const service = schemaService(await configOf(undefined, "old"), {}, CONTEXT)!;
+  let n = 0;
+  const ask = async () => {
+    await service.register(table("mine", `a-${++n}`, ["a"]));
+    await service.register(table("theirs", `b-${n}`, ["a"]));
+    await code(service.find("t", { by: "id", id: 1000 + n }, null, "value"));
+    return [own, shared].map((r) => r.seen.splice(0).map((q) => q.authorization));
+  };
+  const by = (token: string) => [[`Bearer ${token}`], [`Bearer ${token}`, `Bearer ${token}`]];
+  expect(await ask()).toEqual(by("old"));
+  expect(service.renew(await configOf(undefined, "old"))).toBe(false);
+  expect(service.renew(await configOf(undefined, "new"))).toBe(true);
+  expect(await ask()).toEqual(by("new"));
 });
 
 test("what the registry refuses is told as it is", async () => {

@@ -71,12 +71,12 @@ interface UrlParts {
   readonly sslMode: SslMode | null;
 }
 
-const HINT =
+export const URL_FORM =
   "postgres://user:password@host:5432/database; special characters as %XX, several hosts with commas";
 
 function invalid(what: string): Failure {
   // Never the url itself: it holds the password.
-  return new Failure("postgres.url_invalid", `the url ${what}`, { at: "sink.url", hint: HINT });
+  return new Failure("postgres.url_invalid", `the url ${what}`, { at: "sink.url", hint: URL_FORM });
 }
 
 const SHAPE = /^postgres(?:ql)?:\/\/(?:([^@/?#]*)@)?([^/?#]+)(?:\/([^?#]*))?(?:\?([^#]*))?$/;

@@ -1,9 +1,11 @@
 /** `[[sink]] type = "postgres"`: every option of the Postgres sink, declared once. */
 import * as z from "zod";
 import { byteSize, durationMs, KIB, MIB, secretString } from "../../core/config/option-types.ts";
+import { Secret } from "../../core/config/secret.ts";
 import { certWithKey, clientTls } from "../../core/config/tls-options.ts";
+import { asFailure } from "../../core/failure/failure.ts";
 import { DEFAULT_METADATA_PREFIX, METADATA_PREFIX_PATTERN } from "../../core/records/metadata-columns.ts";
-import { SSL_MODES } from "./settings.ts";
+import { parseUrl, SSL_MODES, URL_FORM } from "./settings.ts";
 import { nameProblem, parseTableName } from "./table/names.ts";
 
 const tls = z
@@ -29,10 +31,25 @@ const tableName = () =>
     ctx.addIssue({ code: "custom", message: parsed, params: { code: "config.range" } });
   });
 
+/** One that stands in the file is looked at there; what a reference stands for is known at the start. */
+function literalUrl() {
+  return secretString()
+    .superRefine((url, ctx) => {
+      if (!(url instanceof Secret)) return;
+      try {
+        parseUrl(url.reveal());
+      } catch (e) {
+        const { code, message } = asFailure(e);
+        ctx.addIssue({ code: "custom", message, params: { code, allowed: URL_FORM } });
+      }
+    })
+    .meta({ allowed: 'a string, or a reference { secret = "name" }', secret: true });
+}
+
 const TABLE_NAMES = "`schema.table` or `table` (in public), each name 1 to 63 bytes";
 
 export const postgresSinkSpec = z.strictObject({
-  url: secretString()
+  url: literalUrl()
     .describe(
       "Where and as whom: `postgres://user:password@host:5432/database`, special characters as %XX. Several hosts, with commas, are tried in turn for the one that takes writes.",
     )

@@ -37,7 +37,7 @@ type Remembered = { readonly schema: SchemaText } | { readonly failure: Failure 
 
 export class RegistryClient implements SchemaResolver {
   readonly #requests: RegistryRequests;
-  readonly #settings: RegistrySettings;
+  #settings: RegistrySettings;
   readonly #clock: Clock;
   readonly #schemas: BoundedCache<Remembered>;
   /** Single versions of subjects, as references name them. */
@@ -140,6 +140,12 @@ export class RegistryClient implements SchemaResolver {
       what,
     });
     return readSchema(answer, this.#asked(what));
+  }
+
+  /** Requests from now on are made by these; what is remembered stays. */
+  renew(settings: RegistrySettings): void {
+    this.#settings = settings;
+    this.#requests.renew(settings);
   }
 
   close(): void {

@@ -35,6 +35,27 @@ export function registryCheckup(
   };
 }
 
+/** What a registry answers that knows no subject yet. The first is not in every one, the second may be forbidden, the last may be long. */
+const EVERYWHERE = ["/schemas/types", "/config", "/subjects"];
+
+/** Null: one of the paths is answered as by a registry. Else why the first is not. */
+async function unreached(
+  requests: RegistryRequests,
+  url: string,
+  paths: readonly string[],
+): Promise<Failure | null> {
+  let first: Failure | null = null;
+  for (const path of paths) {
+    const question = { method: "GET", path, body: null, what: "the registry" } as const;
+    const failure = await failureOf(requests.askAt(url, question));
+    if (failure === null || failure.code === "registry.unknown_subject") return null;
+    first ??= failure;
+    // A server that is down or wants another login is so on every path.
+    if (first.code !== "registry.answer_invalid") break;
+  }
+  return first;
+}
+
 /** A subject that is there costs less than a list of all, and its absence is an answer as well. */
 async function reach(
   requests: RegistryRequests,
@@ -43,11 +64,8 @@ async function reach(
   { report }: DoctorContext,
 ): Promise<void> {
   const { login } = requests.settings;
-  const path = subject === null ? "/schemas/types" : latest(subject);
-  const failure = await failureOf(
-    requests.askAt(url, { method: "GET", path, body: null, what: "the registry" }),
-  );
-  if (failure !== null && failure.code !== "registry.unknown_subject") {
+  const failure = await unreached(requests, url, subject === null ? EVERYWHERE : [latest(subject)]);
+  if (failure !== null) {
     report(failedBy("registry.url", url, failure));
     return;
   }

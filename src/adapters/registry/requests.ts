@@ -28,6 +28,7 @@ const MAX_HOPS = 5;
 const FIRST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 10_000;
 const MAX_WORDS = 300;
+const MOST_UNDER_WAY = 16;
 /** Around a schema's text within an answer; escapes can double the text itself. */
 const ENVELOPE_BYTES = 64 * 1024;
 
@@ -38,19 +39,36 @@ interface Failed {
 }
 
 export class RegistryRequests {
-  readonly settings: RegistrySettings;
+  #settings: RegistrySettings;
+  readonly #parts: RegistryParts;
   readonly #clock: Clock;
   readonly #chance: Chance;
-  readonly #tokens: OidcTokens | null;
+  #tokens: OidcTokens | null;
   readonly #life = new AbortController();
   /** Index of the URL that answered last. */
   #good = 0;
+  #under = 0;
+  readonly #turns: (() => void)[] = [];
 
   constructor(settings: RegistrySettings, parts: RegistryParts) {
-    this.settings = settings;
+    this.#settings = settings;
+    this.#parts = parts;
     this.#clock = parts.clock;
     this.#chance = parts.chance;
-    this.#tokens = settings.login.by === "oidc" ? new OidcTokens(settings.login, parts) : null;
+    this.#tokens = startTokens(settings, parts);
+  }
+
+  get settings(): RegistrySettings {
+    return this.#settings;
+  }
+
+  /** Requests from now on are made by these; those that wait for a token of before are made again. */
+  renew(settings: RegistrySettings): void {
+    const { login } = this.#settings;
+    this.#settings = settings;
+    if (JSON.stringify(settings.login) === JSON.stringify(login)) return;
+    this.#tokens?.close(new Failure("oidc.unavailable", "the login of the registry was changed"));
+    this.#tokens = startTokens(settings, this.#parts);
   }
 
   /** The JSON of the answer. Rejects with a Failure: registry.*, internal.cancelled. */
@@ -114,7 +132,20 @@ export class RegistryRequests {
     return new Failure(code, `none of ${failed.length} registries answered: ${all}`);
   }
 
+  /** In its turn: records may name as many schemas as there are records, and registries are small servers. */
   async #once(base: string, question: Question): Promise<{ readonly value: unknown } | Failed> {
+    if (this.#under >= MOST_UNDER_WAY) await new Promise<void>((go) => void this.#turns.push(go));
+    else this.#under++;
+    try {
+      return await this.#asked(base, question);
+    } finally {
+      const next = this.#turns.shift();
+      if (next === undefined) this.#under--;
+      else next();
+    }
+  }
+
+  async #asked(base: string, question: Question): Promise<{ readonly value: unknown } | Failed> {
     const limit = new AbortController();
     const { timeoutMs } = this.settings;
     const timer = this.#clock.after(timeoutMs, () =>
@@ -154,7 +185,7 @@ export class RegistryRequests {
       this.#tokens.discard(token);
       answer = await this.#follow(base, question, await this.#token(), signal);
     }
-    const asked = this.#asked(base, question);
+    const asked = this.#about(base, question);
     const { status, body, headers } = answer;
     if (body === null && status === 200 && /json/i.test(headers.get("content-type") ?? ""))
       throw tooLarge(this.settings.maxSchemaBytes, asked);
@@ -189,7 +220,7 @@ export class RegistryRequests {
       const own = ours.has(url.origin);
       const answer = await this.#send(url, question, own, token, signal);
       if (answer.status < 300 || answer.status >= 400) return answer;
-      const asked = this.#asked(base, question);
+      const asked = this.#about(base, question);
       const to = URL.parse(answer.headers.get("location") ?? "http://", url.href);
       if (to === null) throw notRegistry(`${answer.status} without a place to go to`, asked);
       if (hops >= MAX_HOPS) throw notRegistry(`more than ${MAX_HOPS} redirects`, asked);
@@ -236,7 +267,7 @@ export class RegistryRequests {
     return token === null ? { ...headers } : { ...headers, authorization: `Bearer ${token}` };
   }
 
-  #asked(base: string, { what }: Question): Asked {
+  #about(base: string, { what }: Question): Asked {
     return { what, at: base, section: this.settings.section };
   }
 
@@ -259,6 +290,10 @@ export class RegistryRequests {
       .replaceAll(/[^\x20-\x7e]+/g, " ")
       .slice(0, MAX_WORDS);
   }
+}
+
+function startTokens({ login }: RegistrySettings, parts: RegistryParts): OidcTokens | null {
+  return login.by === "oidc" ? new OidcTokens(login, parts) : null;
 }
 
 /** Another URL, or another time, may answer otherwise. */

@@ -73,6 +73,11 @@ export class SchemaSources {
     return await this.#resolver.latest(subjectOfPlan(this.#decode.subject_strategy, plan, topic, part));
   }
 
+  /** Takes over logins and certificates that were read again. */
+  renew({ registry }: Pick<Resolved<DecodeSection>, "registry">): void {
+    if (registry !== undefined) this.#client?.renew(registrySettings(registry, "decode.registry"));
+  }
+
   close(): void {
     this.#client?.close();
   }

@@ -195,7 +195,15 @@ type SinkEvent =
       readonly positions: bigint;
     }
   /** Of one batch; their bytes are in the raw sink, and with the reason in a sink of rejects. */
-  | { readonly e: "records.undecodable"; readonly code: string; readonly records: number }
+  | {
+      readonly e: "records.undecodable";
+      readonly code: string;
+      readonly records: number;
+      readonly topic: string;
+      /** The first of them, as topic/partition@offset, and where in its value; empty: the value as a whole. */
+      readonly first: string;
+      readonly path: string;
+    }
   /** Rows of one set that the sink refused while it took the rest. `kept`: they are durable among its rejects. */
   | {
       readonly e: "records.refused";
@@ -387,7 +395,10 @@ export const EVENTS: { readonly [K in EventName]: EventRow<K> } = {
   },
   "records.undecodable": {
     level: "warn",
-    text: (e) => `${e.records} ${e.records === 1 ? "record" : "records"} cannot be decoded: ${e.code}`,
+    text: (e) => {
+      const place = `${e.first}${e.path === "" ? "" : `, at ${e.path}`}`;
+      return `${e.records} ${e.records === 1 ? "record" : "records"} of ${e.topic} cannot be decoded: ${e.code}, such as ${place}`;
+    },
   },
   "records.refused": {
     level: "warn",

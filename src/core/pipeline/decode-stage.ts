@@ -8,20 +8,21 @@
  */
 import { Framed } from "../codecs/framing/framed.ts";
 import type { Framing } from "../codecs/framing/framing.ts";
-import { DecodeError, type DecodeFault, type RecordDecoder } from "../codecs/record-codec.ts";
+import type { DecodeFault } from "../codecs/record-codec.ts";
 import { asFailure, Failure } from "../failure/failure.ts";
+import type { Undecodable } from "../ports/lane.ts";
 import type { RawBatch } from "../records/raw-batch.ts";
 import type { StreamKey } from "../records/stream.ts";
 import { evolve, type TargetAbilities } from "../schema/evolution.ts";
-import type { SchemaRef, SchemaText } from "../schema/resolver.ts";
-import type { Clock } from "../time/clock.ts";
+import type { SchemaText } from "../schema/resolver.ts";
 import { builderOf } from "../types/column-builder.ts";
 import type { ColumnField, TableBatch } from "../types/table-batch.ts";
 import { type DecodedPart, KeyRows, type Part, withKeys } from "./decode-keys.ts";
 import { type DerivedBatch, type RefusedRecord, rejectsOf } from "./derived.ts";
 import { bytesOf, compact } from "./kept-batch.ts";
-import { type Known, refText, undecodable, unlike } from "./known-schema.ts";
-import { goodRows, payloadsOf } from "./payload-rows.ts";
+import { type Known, refText, undecodable, undecodables, unlike } from "./known-schema.ts";
+import { KnownSchemas, type KnownSchemasParts, MOST_ASKED, type Named } from "./known-schemas.ts";
+import { goodRows, payloadsOf, rowsBySlot } from "./payload-rows.ts";
 import { type RawMetadata, rawOriginFields, rawOrigins } from "./raw-origins.ts";
 import { Sampling, type TakeSample } from "./sampling.ts";
 import { type ColumnsOfSchema, rowsOf, unionColumn } from "./union-column.ts";
@@ -35,25 +36,12 @@ export interface DecodeOptions {
   readonly can: TargetAbilities;
 }
 
-export interface DecodeParts {
-  readonly clock: Clock;
+export interface DecodeParts extends KnownSchemasParts {
   /** Null: keys are not decoded. */
   readonly framing: (topic: string, part: Part) => Framing | null;
   readonly failsOnError: (topic: string) => boolean;
-  /**
-   * Rejects with a failure that may be retried, or one that says that there is no such schema. `take`: of the values that
-   * wait for it, for schemas that are inferred.
-   */
-  readonly schema: (topic: string, ref: SchemaRef, part: Part, take: TakeSample) => Promise<SchemaText>;
   /** The inferred schema with fields that it did not have; null: nothing comes of them. Rejects as `schema` does. */
   readonly learn: (topic: string, now: SchemaText, take: TakeSample) => Promise<SchemaText | null>;
-  /** Throws a DecodeError where the schema cannot be used. */
-  readonly compile: (
-    topic: string,
-    schema: SchemaText,
-    message: readonly number[] | null,
-    part: Part,
-  ) => RecordDecoder;
   /**
    * The sinks make their tables fit these columns, metadata aside. The answer's columns hold them, and what the tables
    * have besides. `judged`: a schema is new and may be refused; sinks that cannot say tell so themselves.
@@ -62,10 +50,8 @@ export interface DecodeParts {
   readonly give: (stream: number, key: StreamKey, batch: DerivedBatch) => void;
   /** The sinks let the batch go by. */
   readonly miss: (key: StreamKey, batch: Pick<RawBatch, "span">, failure: Failure | null) => void;
-  /** Records that were refused, by code. */
-  readonly undecodable: (codes: readonly (readonly [code: string, records: number])[]) => void;
-  /** A schema cannot be had for now; null: it can. */
-  readonly trouble: (failure: Failure | null) => void;
+  /** Records of a batch that were refused, by code. */
+  readonly undecodable: (refused: readonly Undecodable[]) => void;
   /** The lane cannot go on. */
   readonly fatal: (failure: Failure) => void;
 }
@@ -88,8 +74,6 @@ interface News {
 }
 
 const MOST_FUTILE = 1_000;
-const RETRY_MS = 1_000;
-const MOST_SCHEMAS = 100_000; // more than a batch has records
 /** Longest that a stop waits for what is being looked up. */
 const SETTLE_MS = 5_000;
 /** Longest that a lane waits for it: schemas of files and of a registry in health are there by then. */
@@ -98,7 +82,7 @@ const RELIEF_MS = 1_000;
 export class DecodeStage {
   readonly #o: DecodeOptions;
   readonly #p: DecodeParts;
-  readonly #known = new Map<string, Known>();
+  readonly #known: KnownSchemas;
   readonly #framings = new Map<string, Framing | null>();
   readonly #framed = new Framed();
   #fields: readonly ColumnField[] = [];
@@ -109,7 +93,6 @@ export class DecodeStage {
   #fitted = false;
   #queue: Waiting[] = [];
   #queued = 0;
-  #life = 0;
   #draining = false;
   readonly #sampling: Sampling;
   #news: News | null = null;
@@ -120,6 +103,7 @@ export class DecodeStage {
   constructor(options: DecodeOptions, parts: DecodeParts) {
     this.#o = options;
     this.#p = parts;
+    this.#known = new KnownSchemas(parts, (topic) => this.#taker(topic, 0));
     this.#sampling = new Sampling(parts.clock);
   }
 
@@ -167,13 +151,13 @@ export class DecodeStage {
   }
 
   reset(): void {
-    this.#life++;
     this.#clear();
   }
 
   #clear(): void {
     this.#queue = [];
     this.#queued = 0;
+    this.#known.reset();
     this.#sampling.giveUp();
     this.#awake();
   }
@@ -187,7 +171,6 @@ export class DecodeStage {
     const text = `${this.#queued} bytes of records wait for a schema or a table`;
     const failure = new Failure("sink.behind", text, { retry: true });
     for (const w of this.#queue) this.#p.miss(w.key, w.batch, failure);
-    this.#life++;
     this.#clear();
   }
 
@@ -228,48 +211,68 @@ export class DecodeStage {
     const [bad] = refused;
     if (bad !== undefined && this.#p.failsOnError(topic)) throw undecodable(batch, bad);
     this.#p.give(stream, key, this.#derived(batch, groups, refused, keys.groups));
-    if (refused.length > 0)
-      this.#p.undecodable([...Map.groupBy(refused, (r) => r.code)].map(([c, all]) => [c, all.length]));
+    if (refused.length > 0) this.#p.undecodable(undecodables(batch, refused));
     return null;
   }
 
   #read(batch: RawBatch, part: Part, out: DecodedPart<DecodedGroup>): (() => Promise<void>) | null {
     const { topic } = batch.stream;
-    const its = `${topic} ${part}`;
-    const kept = this.#framings.get(its);
-    const framing = kept === undefined ? this.#p.framing(topic, part) : kept;
-    this.#framings.set(its, framing);
+    const framing = this.#framing(topic, part);
     if (framing === null) return null;
     const from = { column: batch[part], headers: batch.headers, rows: batch.rows };
     for (let first = 0; first < batch.rows; ) {
       const framed = this.#framed;
       const next = framing(from, first, framed);
       const known: Known[] = [];
-      for (const { ref, message } of framed.schemas) {
-        const name = `${its} ${refText(ref)} ${message ?? ""}`;
-        const one = this.#known.get(name);
-        if (one === undefined) return () => this.#load(name, topic, part, ref, message);
+      for (const named of namedBy(framed, topic, part)) {
+        const one = this.#known.get(named);
+        if (one === undefined) return () => this.#known.load(this.#unknown(batch, part));
         known.push(one);
       }
       for (const { row, reason: message } of framed.faults)
         out.refused.push({ row: first + row, code: "decode.framing", path: "", message, schemaId: null });
       const refit = this.#grow(known, part);
       if (refit !== null) return refit;
-      for (const [slot, one] of known.entries()) this.#decode(one, slot, framed, out.groups, out.refused);
+      const rows = rowsBySlot(framed);
+      for (const [slot, one] of known.entries())
+        this.#decode(one, rows[slot]!, framed, out.groups, out.refused);
       first = next;
     }
     return null;
   }
 
+  #framing(topic: string, part: Part): Framing | null {
+    const its = `${topic} ${part}`;
+    const kept = this.#framings.get(its);
+    const framing = kept === undefined ? this.#p.framing(topic, part) : kept;
+    this.#framings.set(its, framing);
+    return framing;
+  }
+
+  /** What this batch and those that wait behind it name and nobody has asked for: together it takes as long as one. */
+  #unknown(batch: RawBatch, part: Part): readonly Named[] {
+    const unknown = new Map<string, Named>();
+    for (const b of new Set([batch, ...this.#queue.map((w) => w.batch)])) {
+      const { topic } = b.stream;
+      const framing = this.#framing(topic, part);
+      const from = { column: b[part], headers: b.headers, rows: b.rows };
+      for (let first = 0; framing !== null && first < b.rows && unknown.size < MOST_ASKED; ) {
+        first = framing(from, first, this.#framed);
+        for (const named of namedBy(this.#framed, topic, part))
+          if (this.#known.get(named) === undefined) unknown.set(named.name, named);
+      }
+    }
+    return [...unknown.values()];
+  }
+
   #decode(
     known: Known,
-    slot: number,
+    rows: Int32Array,
     framed: Framed,
     decoded: DecodedGroup[],
     refused: RefusedRecord[],
   ): void {
     const { schemaId, decoder, fault } = known;
-    const { rows, payloads } = payloadsOf(framed, slot);
     const refuse = (i: number, f: Pick<DecodeFault, "code" | "path" | "reason">) => {
       const { code, path, reason: message } = f;
       refused.push({ row: framed.first + i, code, path, message, schemaId });
@@ -283,7 +286,7 @@ export class DecodeStage {
     const again = decoded.some((g) => g.known === known);
     const columns = again ? decoder.fields.map((f) => builderOf(f.type)) : known.columns;
     for (const c of columns) c.reset();
-    const count = decoder.decode(payloads, columns, (f) => {
+    const count = decoder.decode(payloadsOf(framed, rows), columns, (f) => {
       bad.add(f.row);
       refuse(rows[f.row]!, f);
       if (known.open !== null && f.code === "decode.unknown_field" && f.path === "")
@@ -330,7 +333,7 @@ export class DecodeStage {
   }
 
   #refuse(one: Known, differences: readonly string[]): void {
-    for (const [name, k] of this.#known) if (k === one) this.#known.set(name, unlike(one, differences));
+    this.#known.replace(one, unlike(one, differences));
   }
 
   #derived(
@@ -371,32 +374,13 @@ export class DecodeStage {
     return { fields, columns, rows: count };
   }
 
-  /** Returns when the schema is known, or known to be of no use. */
-  async #load(
-    name: string,
-    topic: string,
-    part: Part,
-    ref: SchemaRef,
-    message: readonly number[] | null,
-  ): Promise<void> {
-    // Ids that nobody knows may be as many as there are.
-    if (this.#known.size >= MOST_SCHEMAS) this.#known.clear();
-    const schema = await this.#patiently(() => this.#p.schema(topic, ref, part, this.#taker(topic, 0)));
-    if (schema instanceof Failure) {
-      const fault = { code: "decode.schema", path: "", reason: schema.message } as const;
-      const nothing = { decoder: null, columns: [], open: null, futile: new Set<string>() };
-      this.#known.set(name, { schemaId: refText(ref), fault, ...nothing });
-    } else if (schema !== null) this.#known.set(name, this.#compiled(topic, part, schema, message));
-  }
-
   /** Returns when the schema has further fields, or will not have this one. */
   async #learn(topic: string, { known, row, reason }: News): Promise<"futile" | "known"> {
     const { open, futile } = known;
     if (open === null) return "futile";
-    const schema = await this.#patiently(() => this.#p.learn(topic, open, this.#taker(topic, row)));
+    const schema = await this.#known.patiently(() => this.#p.learn(topic, open, this.#taker(topic, row)));
     if (schema !== null && !(schema instanceof Failure) && schema.id !== open.id) {
-      for (const [name, one] of this.#known)
-        if (one === known) this.#known.set(name, this.#compiled(topic, "value", schema, null));
+      this.#known.relearned(known, topic, schema);
       return "known";
     }
     if (futile.size >= MOST_FUTILE) futile.clear();
@@ -404,43 +388,17 @@ export class DecodeStage {
     return "futile";
   }
 
-  /** What was asked for, or the final word against it; null: nobody waits for it any more. */
-  async #patiently<T>(ask: () => Promise<T>): Promise<T | Failure | null> {
-    const life = this.#life;
-    for (;;) {
-      try {
-        const answer = await ask();
-        this.#p.trouble(null);
-        return answer;
-      } catch (e) {
-        const failure = asFailure(e);
-        if (!failure.retry && failure.kind === "runtime") return failure;
-        this.#p.trouble(failure);
-        await new Promise<void>((resolve) => void this.#p.clock.after(RETRY_MS, resolve));
-        if (life !== this.#life) return null;
-      }
-    }
-  }
-
   /** Values of the topic that wait, from a row of the batch that is being tried on. */
   #taker(topic: string, row: number): TakeSample {
     const waiting = () => this.#queue.map((w) => w.batch).filter((b) => b.stream.topic === topic);
     return this.#sampling.taker(waiting, row, () => this.#queued > this.#o.holdBytes / 2);
   }
+}
 
-  #compiled(topic: string, part: Part, schema: SchemaText, message: readonly number[] | null): Known {
-    const growing = { open: schema.inferred === "open" ? schema : null, futile: new Set<string>() };
-    const schemaId = schema.id;
-    try {
-      const decoder = this.#p.compile(topic, schema, message, part);
-      const columns = decoder.fields.map((f) => builderOf(f.type));
-      return { schemaId, decoder, columns, fault: null, ...growing };
-    } catch (e) {
-      if (!(e instanceof DecodeError)) throw e;
-      const fault = { code: e.code, path: e.path, reason: e.message };
-      return { schemaId, decoder: null, columns: [], fault, ...growing };
-    }
-  }
+function namedBy({ schemas }: Framed, topic: string, part: Part): Named[] {
+  return schemas.map(({ ref, message }) => {
+    return { name: `${topic} ${part} ${refText(ref)} ${message ?? ""}`, topic, part, ref, message };
+  });
 }
 
 interface DecodedGroup extends ColumnsOfSchema {

@@ -1,6 +1,7 @@
 /** What is known of a schema that payloads name, and how its fate is told. */
 import type { DecodeFault, RecordDecoder } from "../codecs/record-codec.ts";
 import { Failure } from "../failure/failure.ts";
+import type { Undecodable } from "../ports/lane.ts";
 import { recordPlace } from "../records/int64-at.ts";
 import type { RawBatch } from "../records/raw-batch.ts";
 import type { SchemaRef, SchemaText } from "../schema/resolver.ts";
@@ -17,6 +18,8 @@ export interface Known {
   readonly decoder: RecordDecoder | null;
   readonly columns: readonly ColumnBuilder[];
   readonly fault: Pick<DecodeFault, "code" | "path" | "reason"> | null;
+  /** Monotonic ms from which on it is asked for again; null: what is known of it holds. */
+  again: number | null;
 }
 
 export function refText(ref: SchemaRef): string {
@@ -27,7 +30,16 @@ export function refText(ref: SchemaRef): string {
 export function unlike({ schemaId, futile }: Known, differences: readonly string[]): Known {
   const reason = `the schema does not fit the table: ${differences.join("; ")}`;
   const fault = { code: "decode.incompatible", path: "", reason } as const;
-  return { schemaId, decoder: null, columns: [], fault, open: null, futile };
+  return { schemaId, decoder: null, columns: [], fault, open: null, again: null, futile };
+}
+
+/** Those of each code, and where the first of them stands. */
+export function undecodables(batch: RawBatch, refused: readonly RefusedRecord[]): Undecodable[] {
+  const { topic } = batch.stream;
+  return [...Map.groupBy(refused, (r) => r.code)].map(([code, all]) => {
+    const { row, path } = all[0]!;
+    return { code, records: all.length, topic, first: recordPlace(batch, row), path };
+  });
 }
 
 /** The end of a lane that is to stop at such a record. */

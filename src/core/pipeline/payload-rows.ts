@@ -2,24 +2,30 @@
 import type { Framed } from "../codecs/framing/framed.ts";
 import type { Payloads } from "../codecs/record-codec.ts";
 
-/** Which rows of `framed` are written by a schema, and where their payloads are. */
-export function payloadsOf(
-  framed: Framed,
-  slot: number,
-): { readonly rows: Int32Array; readonly payloads: Payloads } {
-  const { bytes, slots } = framed;
-  const rows = new Int32Array(framed.rows);
-  let count = 0;
-  for (let i = 0; i < framed.rows; i++) if (slots[i] === slot) rows[count++] = i;
-  if (count === framed.rows)
-    return { rows, payloads: { bytes, starts: framed.starts, ends: framed.ends, count } };
-  const starts = new Int32Array(count);
-  const ends = new Int32Array(count);
-  for (let n = 0; n < count; n++) {
-    starts[n] = framed.starts[rows[n]!]!;
-    ends[n] = framed.ends[rows[n]!]!;
+/** Rows of `framed` by the schema that they are written by: in one go, since there may be as many schemas as rows. */
+export function rowsBySlot(framed: Framed): Int32Array[] {
+  const { slots, rows, schemas } = framed;
+  const counts = new Int32Array(schemas.length);
+  for (let i = 0; i < rows; i++) if (slots[i]! >= 0) counts[slots[i]!]!++;
+  const groups = Array.from(counts, (n) => new Int32Array(n));
+  counts.fill(0);
+  for (let i = 0; i < rows; i++) {
+    const slot = slots[i]!;
+    if (slot >= 0) groups[slot]![counts[slot]!++] = i;
   }
-  return { rows: rows.subarray(0, count), payloads: { bytes, starts, ends, count } };
+  return groups;
+}
+
+/** Where the payloads of these rows are. */
+export function payloadsOf({ bytes, starts, ends, rows: all }: Framed, rows: Int32Array): Payloads {
+  const count = rows.length;
+  if (count === all) return { bytes, starts, ends, count };
+  const [from, to] = [new Int32Array(count), new Int32Array(count)];
+  for (let n = 0; n < count; n++) {
+    from[n] = starts[rows[n]!]!;
+    to[n] = ends[rows[n]!]!;
+  }
+  return { bytes, starts: from, ends: to, count };
 }
 
 /** Those that were decoded, as rows of the batch. */

@@ -242,8 +242,7 @@ export class Secondary implements CommitListener {
         this.#p.observer.emit({ e: "sink.attached", sink: this.spec.name, lane });
         return;
       case "undecodable":
-        for (const [code, records] of m.codes)
-          this.#p.observer.emit({ e: "records.undecodable", code, records });
+        for (const of of m.refused) this.#p.observer.emit({ e: "records.undecodable", ...of });
         return;
       case "trouble":
         return this.#says(`lane ${lane}`, m.failure === null ? null : fromWire(m.failure));

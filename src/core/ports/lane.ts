@@ -73,6 +73,16 @@ export type ToBranch =
   /** It failed for good: nothing more is given to it. */
   | { readonly t: "off" };
 
+/** Records of a batch that cannot be decoded, those of one code. */
+export interface Undecodable {
+  readonly code: string;
+  readonly records: number;
+  readonly topic: string;
+  /** The first of them, as topic/partition@offset, and where in its value. */
+  readonly first: string;
+  readonly path: string;
+}
+
 export type FromBranch =
   /** No further record goes into the set; it waits for `go`. */
   | { readonly t: "closed"; readonly id: string; readonly epoch: number; readonly spans: readonly Span[] }
@@ -90,8 +100,7 @@ export type FromBranch =
   | { readonly t: "missed"; readonly epoch: number; readonly spans: readonly Span[] }
   | { readonly t: "detached"; readonly failure: FailureWire; readonly pauseMs: number }
   | { readonly t: "attached" }
-  /** Records of a batch that cannot be decoded, by code. */
-  | { readonly t: "undecodable"; readonly codes: readonly (readonly [code: string, records: number])[] }
+  | { readonly t: "undecodable"; readonly refused: readonly Undecodable[] }
   /** The sink failed and is tried again; null: it works again. */
   | { readonly t: "trouble"; readonly failure: FailureWire | null };
 

@@ -3,6 +3,7 @@
  * long as it should. Method: a registry on a real socket; the clock is ours.
  */
 import { afterEach, describe, expect, test } from "bun:test";
+import { failed } from "../../brokers/registry/server.ts";
 import type { Version } from "../../brokers/registry/store.ts";
 import { avro, ORDER, RegistryWorld } from "./world.ts";
 
@@ -304,4 +305,23 @@ describe("registering", () => {
     );
     expect((await world.failure(client.lookup("b", schema, false))).code).toBe("registry.unknown_subject");
   });
+});
+
+test("many at once are asked for a few at a time, and none is forgotten", async () => {
+  const server = world.server();
+  let [under, most] = [0, 0];
+  server.always = async () => {
+    most = Math.max(most, ++under);
+    await Bun.sleep(1);
+    under--;
+    return failed(404, 40403, "none");
+  };
+  const client = world.client(server.url);
+  const codes = await Promise.all(
+    Array.from({ length: 100 }, (_, id) => world.failure(client.schema({ by: "id", id }))),
+  );
+  expect([new Set(codes.map((f) => f.code)), most]).toEqual([
+    new Set(["registry.unknown_schema"] as const),
+    16,
+  ]);
 });

@@ -63,6 +63,27 @@ test("one URL that is down beside one that works; a login that is refused", asyn
   ]);
 });
 
+test("a registry that knows no list of types answers all the same; a server that answers nothing of it does not", async () => {
+  const server = world.server();
+  const paths = (known: readonly string[]) => {
+    server.always = (request) => {
+      const { pathname } = new URL(request.url);
+      if (known.includes(pathname)) return Response.json([]);
+      return pathname === "/config"
+        ? failed(403, 40301, "not yours")
+        : failed(404, 404, "HTTP 404 Not Found");
+    };
+  };
+  paths(["/config"]);
+  expect((await findings([server.url], [])).map(([, , verdict]) => verdict)).toEqual(["ok"]);
+  paths(["/subjects"]);
+  expect((await findings([server.url], [])).map(([, , verdict]) => verdict)).toEqual(["ok"]);
+  paths([]);
+  expect((await findings([server.url], [])).map(([, , verdict, , code]) => [verdict, code])).toEqual([
+    ["failed", "registry.answer_invalid"],
+  ]);
+});
+
 test("a page for people is no registry", async () => {
   const server = world.server();
   server.always = () => new Response("<html>", { headers: { "content-type": "text/html" } });

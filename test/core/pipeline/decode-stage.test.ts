@@ -69,7 +69,11 @@ const OPTIONS = {
 } as const;
 const record = (fields: readonly unknown[]) => JSON.stringify({ type: "record", name: "R", fields });
 
-function stage(metadata: RawMetadata = "none", holdBytes = 1 << 20): DecodeStage {
+function stage(
+  metadata: RawMetadata = "none",
+  holdBytes = 1 << 20,
+  slowly: <T>(ask: () => Promise<T>) => Promise<T> = (ask) => ask(),
+): DecodeStage {
   return new DecodeStage(
     { pipeline: "p", prefix: "_twg_", metadata, holdBytes, can: FOLDER_TABLE },
     {
@@ -84,24 +88,25 @@ function stage(metadata: RawMetadata = "none", holdBytes = 1 << 20): DecodeStage
               codecs: { zlib: () => {} },
             }),
       failsOnError: () => fails,
-      schema: async (_topic, ref) => {
-        const id = ref.by === "id" ? ref.id : -1;
-        asked.push(id);
-        const fault = faults.get(id);
-        if (fault !== undefined) throw fault;
-        if (ref.by === "default")
-          return { format: "text", text: "", references: [], id: "", subject: null, version: null };
-        const text = record(SCHEMAS[id]!);
-        return {
-          format: "avro",
-          text,
-          references: [],
-          id: String(id),
-          subject: null,
-          version: null,
-          ...(reader === null ? {} : { reader: { text: record(reader), references: [] } }),
-        } satisfies SchemaText;
-      },
+      schema: (_topic, ref) =>
+        slowly(async () => {
+          const id = ref.by === "id" ? ref.id : -1;
+          asked.push(id);
+          const fault = faults.get(id);
+          if (fault !== undefined) throw fault;
+          if (ref.by === "default")
+            return { format: "text", text: "", references: [], id: "", subject: null, version: null };
+          const text = record(SCHEMAS[id]!);
+          return {
+            format: "avro",
+            text,
+            references: [],
+            id: String(id),
+            subject: null,
+            version: null,
+            ...(reader === null ? {} : { reader: { text: record(reader), references: [] } }),
+          } satisfies SchemaText;
+        }),
       learn: async () => null,
       compile: (_topic, schema, message, part) =>
         partDecoder(OPTIONS, schema, part, { message: null, prefix: "key_" }, message, "_twg_"),
@@ -113,7 +118,8 @@ function stage(metadata: RawMetadata = "none", holdBytes = 1 << 20): DecodeStage
         void given.push({ rows: texts(batch.table), rejects: texts(batch.rejects), batch }),
       miss: (_key, { span }, f) => void missed.push([span.from, span.next, f?.code ?? null]),
       trouble: (f) => void troubles.push(f?.code ?? null),
-      undecodable: (codes) => void refusals.push(codes.map(([c, n]) => `${c} ${n}`).join()),
+      undecodable: (all) =>
+        void refusals.push(all.map((u) => `${u.code} ${u.records} ${u.first} ${u.path}`.trim()).join()),
       fatal: (f) => void fatal.push(f),
     },
   );
@@ -199,7 +205,10 @@ test("what is bad costs itself and keeps all of its bytes; a tombstone is neithe
   expect(g?.rows).toEqual(['id=1 name="a"', 'id=2 name="b"']);
   const said = g!.rejects.map((r) => /stage="decode" code="([a-z._]+)"/.exec(r)?.[1]);
   expect(said).toEqual(["decode.truncated", "decode.framing", "decode.schema", "decode.reserved"]);
-  expect(refusals).toEqual(["decode.truncated 1,decode.framing 1,decode.schema 1,decode.reserved 1"]);
+  const place = (n: number) => `1 ${STREAM.topic}/3@${n}`;
+  expect(refusals).toEqual([
+    `decode.truncated ${place(1)} name,decode.framing ${place(2)},decode.schema ${place(3)},decode.reserved ${place(4)} _twg_x`,
+  ]);
   const rejects = g!.batch.rejects!;
   expect(rejects.fields).toEqual(rejectFields("_twg_"));
   const value = rejects.fields.findIndex((f) => f.name === "_twg_source_value");
@@ -361,6 +370,7 @@ test("keys that are text are a column before those of the values, null where the
 
 test("a key that cannot be decoded refuses its record and says that it is the key; a value's fault goes before", async () => {
   keys = "confluent";
+  faults.set(9, new Failure("registry.unknown_schema", "none"));
   const s = stage();
   const key = (n: number, name = "k") => order(1, n, name);
   s.take(
@@ -377,7 +387,6 @@ test("a key that cannot be decoded refuses its record and says that it is the ke
       [order(9, 1, ""), order(1, 7, "g")],
     ]),
   );
-  faults.set(9, new Failure("registry.unknown_schema", "none"));
   await settle();
   expect(given[0]?.rows).toEqual([
     'key_id=1 key_name="k" id=1 name="a" qty=1',
@@ -577,4 +586,48 @@ test("positions without rows that come first are given to sinks whose tables fit
   expect([given.length, fits]).toEqual([0, [" again"]]);
   await s.settled();
   expect([given.length, fits, fatal]).toEqual([1, [" again"], []]);
+});
+
+test("schemas that nobody knows are asked for together, those of batches that wait as well", async () => {
+  for (let id = 20; id < 60; id++) faults.set(id, new Failure("registry.unknown_schema", `no ${id}`));
+  let under = 0;
+  let most = 0;
+  const s = stage("none", 1 << 20, async (ask) => {
+    most = Math.max(most, ++under);
+    await new Promise<void>((resolve) => void time.clock(null).after(2_000, resolve));
+    under--;
+    return await ask();
+  });
+  for (let first = 0; first < 40; first += 10)
+    s.take(
+      0,
+      "k",
+      batch(
+        first,
+        [...Array(10).keys()].map((i) => order(20 + first + i, 1, "a")),
+      ),
+    );
+  s.take(0, "k", batch(40, [order(1, 1, "a")]));
+  await settle(5_000);
+  expect([given.length, given[4]?.rows, missed]).toEqual([5, ['id=1 name="a"'], []]);
+  expect([asked.length, new Set(asked).size, most]).toEqual([41, 41, 31]);
+});
+
+test("a schema that comes late is taken up, and nobody waits for it meanwhile", async () => {
+  faults.set(1, new Failure("registry.unknown_schema", "none yet"));
+  const s = stage();
+  s.take(0, "k", batch(0, [order(1, 1, "a")]));
+  await settle();
+  faults.clear();
+  s.take(0, "k", batch(1, [order(1, 2, "b")]));
+  await settle(10_000);
+  s.take(0, "k", batch(2, [order(1, 3, "c")]));
+  expect(given.map((g) => g.rejects.length)).toEqual([1, 1, 1]);
+  await settle();
+  s.take(0, "k", batch(3, [order(1, 4, "d")]));
+  await settle();
+  expect([given.map((g) => g.rows), asked]).toEqual([
+    [[], [], [], ['id=4 name="d"']],
+    [1, 1],
+  ]);
 });

@@ -21,6 +21,10 @@ const TEXT: ColumnType = { id: "utf8" };
 /** Deeper properties are JSON text: readers of what is written recurse. */
 const MAX_DEPTH = 16;
 const MAX_COLUMNS = 10_000;
+/** Within a document, where something is looked for that is called by a name. */
+const MAX_NAMED_DEPTH = 100;
+/** Of schemas within each other that are no properties: allOf, anyOf, references. */
+const MAX_LAYERS = 200;
 const MAX_PRECISION = 38;
 const MAX_INT64 = 2 ** 63;
 
@@ -86,7 +90,9 @@ function another(root: unknown): string | null {
 class SchemaReader {
   /** $refs that are being followed. */
   readonly #open = new Set<unknown>();
+  readonly #documents = new Map<SchemaReference, Document>();
   #columns = 0;
+  #layers = 0;
 
   parsed({ text, references }: Pick<SchemaText, "text" | "references">, place: string): Document {
     try {
@@ -103,6 +109,15 @@ class SchemaReader {
   }
 
   typed(schema: unknown, document: Document, place: string, depth: number): Typed {
+    if (this.#layers >= MAX_LAYERS)
+      throw new DecodeError("decode.schema", place, `schemas within each other deeper than ${MAX_LAYERS}`);
+    this.#layers++;
+    const typed = this.#typed(schema, document, place, depth);
+    this.#layers--;
+    return typed;
+  }
+
+  #typed(schema: unknown, document: Document, place: string, depth: number): Typed {
     if (++this.#columns > MAX_COLUMNS)
       throw new DecodeError("decode.schema", place, `more than ${MAX_COLUMNS} columns`);
     if (!isNode(schema) || depth > MAX_DEPTH) return { type: JSON_TEXT, nullable: true };
@@ -139,18 +154,10 @@ class SchemaReader {
           place,
           `the schema references ${JSON.stringify(ref)}, which came with no text`,
         );
-      home = this.parsed(found, name);
+      home = this.#documents.get(found) ?? this.parsed(found, name);
+      this.#documents.set(found, home);
     }
-    let node: unknown = home.root;
-    for (const step of mark < 0
-      ? []
-      : ref
-          .slice(mark + 1)
-          .split("/")
-          .slice(1)) {
-      const key = decodeURIComponent(step).replaceAll("~1", "/").replaceAll("~0", "~");
-      node = isNode(node) || Array.isArray(node) ? (node as Node)[key] : undefined;
-    }
+    const node = partOf(home.root, mark < 0 ? "" : ref.slice(mark + 1));
     if (node === undefined)
       throw new DecodeError("decode.schema", place, `${JSON.stringify(ref)} leads nowhere`);
     return [node, home];
@@ -241,6 +248,38 @@ class SchemaReader {
     });
     return { id: "struct", fields };
   }
+}
+
+/** By a pointer (/definitions/a), or by the name that a part of the document gives itself; undefined: there is none. */
+function partOf(root: unknown, fragment: string): unknown {
+  if (fragment !== "" && !fragment.startsWith("/")) return named(root, fragment, 0);
+  let node = root;
+  for (const step of fragment.split("/").slice(1)) {
+    const key = percentDecoded(step)?.replaceAll("~1", "/").replaceAll("~0", "~");
+    const inside = (isNode(node) || Array.isArray(node)) && key !== undefined && Object.hasOwn(node, key);
+    node = inside ? (node as Node)[key] : undefined;
+  }
+  return node;
+}
+
+function percentDecoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** `$anchor` of today's drafts; in the older ones an `$id` or `id` that is a fragment. */
+function named(node: unknown, name: string, depth: number): unknown {
+  if (typeof node !== "object" || node === null || depth > MAX_NAMED_DEPTH) return undefined;
+  if (isNode(node) && (node.$anchor === name || node.$id === `#${name}` || node.id === `#${name}`))
+    return node;
+  for (const part of Object.values(node)) {
+    const inside = named(part, name, depth + 1);
+    if (inside !== undefined) return inside;
+  }
+  return undefined;
 }
 
 function isNode(value: unknown): value is Node {

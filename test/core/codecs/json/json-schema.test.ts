@@ -170,3 +170,25 @@ test("a table's schema compiles, too, and its columns may have other names than 
   expect(() => compiled({ columns: [{ name: "a", type: "intt" }] })).toThrow('columns[0].type "intt"');
   expect(() => compiled({ columns: [{ name: "_twg_a", type: "int" }] })).toThrow("are reserved");
 });
+
+test("a part that is called by a name is found by it, and not taken for the whole", () => {
+  const of = (part: object, ref = "#address") =>
+    typeOf(
+      { $ref: ref },
+      { $defs: { a: { ...part, type: "object", properties: { city: { type: "string" } } } } },
+    );
+  for (const part of [{ $anchor: "address" }, { $id: "#address" }, { id: "#address" }])
+    expect(of(part)).toBe("struct<city string>");
+  for (const ref of ["#other", "#/$defs/%zz", "#/constructor", "#/$defs/a/type/length"])
+    expect(() => of({ $anchor: "address" }, ref)).toThrow("leads nowhere");
+});
+
+test("schemas within each other without end or reason cost neither stack nor time", () => {
+  let deep: object = { type: "string" };
+  for (let i = 0; i < 5_000; i++) deep = { allOf: [deep] };
+  expect(() => typeOf(deep)).toThrow("schemas within each other deeper than 200");
+  const text = JSON.stringify({ type: "string", description: "x".repeat(1 << 20) });
+  const properties = Object.fromEntries(Array.from({ length: 2_000 }, (_, i) => [`p${i}`, { $ref: "long" }]));
+  const references = [{ name: "long", text, references: [] }];
+  expect(columns({ type: "object", properties }, references)).toStartWith("p0 string; p1 string; ");
+});
