@@ -6,6 +6,7 @@
  * `event-meters.ts`, health in `event-health.ts`; an event need not appear there.
  */
 import type { FailureWire } from "../failure/failure.ts";
+import { failureText, named, stallText, undecodableText } from "./event-texts.ts";
 import { type ProgressSnapshot, progressLine } from "./progress-line.ts";
 import { formatBytes, formatCount, formatDuration } from "./quantities.ts";
 
@@ -268,26 +269,9 @@ export interface EventRow<K extends EventName> {
 
 const at = (p: StreamPlace): string => `${p.topic}/${p.partition}`;
 
-function failureText(f: FailureWire): string {
-  const place = f.at === null ? "" : ` (at ${f.at})`;
-  return `${f.code}: ${f.message}${place}${f.hint === null ? "" : `. ${f.hint}`}`;
-}
-
-const SHOWN_NAMES = 20;
-
-function named(names: readonly string[]): string {
-  const more = names.length - SHOWN_NAMES;
-  return `${names.slice(0, SHOWN_NAMES).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
-}
-
 function stepText(verb: string, s: SetStep): string {
   const size = `${formatCount(s.rows)} rows, ${formatBytes(s.bytes)}, ${s.files} ${s.files === 1 ? "file" : "files"}`;
   return `${s.sink}: set ${s.id} ${verb} (${size}) in ${formatDuration(s.ms)}`;
-}
-
-function stallText(e: { readonly ms: number; readonly lag: number; readonly bytesInFlight: number }): string {
-  const waiting = `a lag of ${formatCount(e.lag)} and ${formatBytes(e.bytesInFlight)} in flight`;
-  return `no progress for ${formatDuration(e.ms)} with ${waiting}`;
 }
 
 export const EVENTS: { readonly [K in EventName]: EventRow<K> } = {
@@ -395,10 +379,7 @@ export const EVENTS: { readonly [K in EventName]: EventRow<K> } = {
   },
   "records.undecodable": {
     level: "warn",
-    text: (e) => {
-      const place = `${e.first}${e.path === "" ? "" : `, at ${e.path}`}`;
-      return `${e.records} ${e.records === 1 ? "record" : "records"} of ${e.topic} cannot be decoded: ${e.code}, such as ${place}`;
-    },
+    text: undecodableText,
   },
   "records.refused": {
     level: "warn",

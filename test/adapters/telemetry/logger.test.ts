@@ -139,7 +139,14 @@ test("another place, code or kind is another warning; errors are never left out"
 test("refused records and gaps that are left out are summed, by code and by place", () => {
   const { log, lines, clock } = logger({ format: "json" });
   const refused = (code: string, records: number) =>
-    log.log({ e: "records.undecodable", code, records, topic: "orders", first: `orders/${records}@1`, path: "" });
+    log.log({
+      e: "records.undecodable",
+      code,
+      records,
+      topic: "orders",
+      first: `orders/${records}@1`,
+      path: "",
+    });
   const gap = (from: bigint, next: bigint) =>
     log.log({ e: "sink.gap", sink: "typed", topic: "orders", partition: 3, from, next });
   for (const n of [5, 7, 11]) {
