@@ -54,7 +54,9 @@ function build(
   };
   const { batchRows: maxRows, batchBytes: maxBytes } = config;
   const replayed =
-    sink.kind === "replay" ? replayDecoder?.({ maxRows, maxBytes, rowGroupBytes: sink.rowGroupBytes }) : null;
+    sink.kind === "replay"
+      ? replayDecoder?.({ inflate: codecs, maxRows, maxBytes, rowGroupBytes: sink.rowGroupBytes })
+      : null;
   return new Lane({
     lane: init.lane,
     rollBytes: sink.rollBytes,

@@ -11,7 +11,6 @@ import { Ledger } from "../core/delivery/ledger.ts";
 import { rateLimit } from "../core/delivery/rate-limit.ts";
 import { SizeEstimate } from "../core/delivery/size-estimate.ts";
 import { Admission } from "../core/pipeline/admission.ts";
-import { BufferPool } from "../core/pipeline/buffer-pool.ts";
 import { Runner } from "../core/pipeline/runner.ts";
 import type { Observer } from "../core/ports/observer.ts";
 import { streamKey } from "../core/records/stream.ts";
@@ -25,6 +24,7 @@ import type { AnswerTable } from "./lane-tables.ts";
 import { objectSinkStores } from "./object-stores.ts";
 import { byIncarnation, rawSinkOf } from "./recover-plan.ts";
 import { rawSets } from "./recover-sets.ts";
+import { ReplayBuffers } from "./replay-buffers.ts";
 import { schemaService } from "./schema-service.ts";
 import { HEARTBEAT_MS } from "./sink-parts.ts";
 import { type Beside, besideParts, keptTables, laneConfig, withAnswers } from "./stream-parts.ts";
@@ -130,7 +130,7 @@ export function replayRunner(host: ReplayHost, beside: readonly Beside[], replay
       },
       ledger: new Ledger(),
       admission: host.admission(),
-      buffers: new BufferPool(config.recovery.max_bytes / 2),
+      buffers: new ReplayBuffers(config.recovery.max_bytes / 2, source),
       observer,
       sweep: async () => {},
       secondaries: beside.map((b) => b.spec),

@@ -3,10 +3,12 @@
  * beside the raw one, while live ingest works on them or is dead. Brokers have no part in it.
  */
 import { MemoryVersionedStore } from "../../src/adapters/coverage/memory.ts";
+import { fallbackCodecs } from "../../src/adapters/duckdb/native-fallback.ts";
 import { hostInProcess } from "../../src/adapters/lanes/in-process-host.ts";
 import { replayDecoder } from "../../src/commands/lane-replay.ts";
 import { byIncarnation, wholeIndex } from "../../src/commands/recover-plan.ts";
 import { readSets } from "../../src/commands/recover-sets.ts";
+import { ReplayBuffers } from "../../src/commands/replay-buffers.ts";
 import { normalRanges, type Ranges, subtractRanges } from "../../src/core/coverage/ranges.ts";
 import { parseState } from "../../src/core/coverage/state-json.ts";
 import { recoveryInstance } from "../../src/core/coverage/windows.ts";
@@ -18,7 +20,6 @@ import { SizeEstimate } from "../../src/core/delivery/size-estimate.ts";
 import { asFailure, Failure } from "../../src/core/failure/failure.ts";
 import type { TwgEvent } from "../../src/core/observe/events.ts";
 import { Admission } from "../../src/core/pipeline/admission.ts";
-import { BufferPool } from "../../src/core/pipeline/buffer-pool.ts";
 import { Lane } from "../../src/core/pipeline/lane.ts";
 import { Runner } from "../../src/core/pipeline/runner.ts";
 import { PRIMARY, type SecondarySpec } from "../../src/core/pipeline/secondary-parts.ts";
@@ -171,7 +172,7 @@ export class ReplayNode {
         spawnLane: (lane) => this.#lane(lane, secondaries.length),
         ledger: new Ledger(),
         admission: new Admission(clock, budget, rateLimit(clock, {}), new SizeEstimate(256)),
-        buffers: new BufferPool(1024 * 1024),
+        buffers: new ReplayBuffers(1024 * 1024, source),
         sweep: async () => {},
       },
     );
@@ -198,7 +199,12 @@ export class ReplayNode {
         rollBytes: 8 * 1024,
         rollIntervalMs: 500,
         clock,
-        decoder: replayDecoder({ maxRows: 20, maxBytes: 1_000, rowGroupBytes: 4096 }),
+        decoder: replayDecoder({
+          inflate: fallbackCodecs,
+          maxRows: 20,
+          maxBytes: 1_000,
+          rowGroupBytes: 4096,
+        }),
         writer: new ReplayWriter(),
         newSetId: () => `${instance}-${sets++}`,
         post,

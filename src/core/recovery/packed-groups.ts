@@ -1,54 +1,62 @@
-/** Row groups in one buffer, on their way to a lane: a head, where each ends, then their bytes. */
+/** A piece of a set on its way to a lane: a head that says how it is to be read, then a row group, or where some lie. */
 import { Failure } from "../failure/failure.ts";
 
 const WORD = 4;
-const HEAD_WORDS = 3;
-const ONE_FILE = 1;
-const TWO_LIVES = 2;
+const HEAD_BYTES = 4 * WORD;
+const FORMS = ["group", "files"] as const;
+const TWO_LIVES = 4;
+const TEXT = new TextDecoder();
+const UTF8 = new TextEncoder();
 
-export interface PackedGroups {
+export interface PackedPiece {
   /** Of the bundle: buffers are used again, so they do not tell bundles apart. */
   readonly serial: number;
-  readonly groups: readonly Uint8Array[];
-  /** They are of one file, so rows of a stream follow one another. */
-  readonly oneFile: boolean;
+  /**
+   * group: `body` is a row group as a file of its own, in which the positions of each stream rise. files: it is the
+   * paths of such files (`packPaths`), which belong together in no order.
+   */
+  readonly form: (typeof FORMS)[number];
   /** A topic that was made anew has positions in them twice: record ids tell its lives apart. */
   readonly twoLives: boolean;
+  readonly body: Uint8Array;
 }
 
-const headBytes = (groups: number): number => (HEAD_WORDS + groups) * WORD;
+export const packedBytes = (body: number): number => HEAD_BYTES + body;
 
-export function packedBytes({ groups }: Pick<PackedGroups, "groups">): number {
-  return groups.reduce((n, g) => n + g.length, headBytes(groups.length));
+/** Where the body goes in a buffer of `packedBytes` or more. */
+export function packedBody(buffer: ArrayBuffer): Uint8Array {
+  return new Uint8Array(buffer, HEAD_BYTES);
 }
 
-/** `buffer` has room for `packedBytes`. */
-export function packGroups({ serial, groups, oneFile, twoLives }: PackedGroups, buffer: ArrayBuffer): void {
+export function packHead(
+  buffer: ArrayBuffer,
+  { serial, form, twoLives }: Omit<PackedPiece, "body">,
+  /** Of the body. */
+  bytes: number,
+): void {
   const view = new DataView(buffer);
-  const bytes = new Uint8Array(buffer);
-  view.setUint32(0, (oneFile ? ONE_FILE : 0) | (twoLives ? TWO_LIVES : 0), true);
-  view.setUint32(WORD, groups.length, true);
-  view.setUint32(2 * WORD, serial, true);
-  let at = headBytes(groups.length);
-  for (const [i, g] of groups.entries()) {
-    bytes.set(g, at);
-    at += g.length;
-    view.setUint32((HEAD_WORDS + i) * WORD, at, true);
-  }
+  view.setUint32(0, FORMS.indexOf(form) | (twoLives ? TWO_LIVES : 0), true);
+  view.setUint32(WORD, serial, true);
+  view.setUint32(2 * WORD, bytes, true);
 }
 
-export function unpackGroups(bytes: Uint8Array): PackedGroups {
+export function unpackPiece(bytes: Uint8Array): PackedPiece {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const count = view.getUint32(WORD, true);
-  let at = headBytes(count);
-  const groups = Array.from({ length: count }, (_, i) => {
-    const end = view.getUint32((HEAD_WORDS + i) * WORD, true);
-    if (end < at || end > bytes.length) throw new Failure("internal.bug", "packed row groups do not fit");
-    const group = bytes.subarray(at, end);
-    at = end;
-    return group;
-  });
+  const length = view.getUint32(2 * WORD, true);
+  if (HEAD_BYTES + length > bytes.length) throw new Failure("internal.bug", "a packed piece does not fit");
   const flags = view.getUint32(0, true);
-  const [oneFile, twoLives] = [(flags & ONE_FILE) !== 0, (flags & TWO_LIVES) !== 0];
-  return { serial: view.getUint32(2 * WORD, true), groups, oneFile, twoLives };
+  return {
+    serial: view.getUint32(WORD, true),
+    form: FORMS[flags & 1]!,
+    twoLives: (flags & TWO_LIVES) !== 0,
+    body: bytes.subarray(HEAD_BYTES, HEAD_BYTES + length),
+  };
+}
+
+export function packPaths(paths: readonly string[]): Uint8Array {
+  return UTF8.encode(paths.join("\n"));
+}
+
+export function unpackPaths(body: Uint8Array): readonly string[] {
+  return body.length === 0 ? [] : TEXT.decode(body).split("\n");
 }

@@ -3,12 +3,12 @@
  * decoder makes. Whose record a row is, its id says: two topics that had one name may have the same positions in one file.
  */
 import { Failure } from "../failure/failure.ts";
-import { METADATA_COLUMNS } from "../records/metadata-columns.ts";
 import type { BatchRuns, BytesColumn, HeadersColumn, RawBatch } from "../records/raw-batch.ts";
 import { fillRecordIds, type RecordIdBase, recordIdBase } from "../records/record-id.ts";
 import { type StreamId, streamKey } from "../records/stream.ts";
 import type { ColumnType, TableBatch, TableColumn } from "../types/table-batch.ts";
 import { typeText } from "../types/type-text.ts";
+import { placeOf } from "./raw-columns.ts";
 
 const INT64: ColumnType = { id: "int", bits: 64, signed: true };
 const INT32: ColumnType = { id: "int", bits: 32, signed: true };
@@ -40,11 +40,6 @@ const COLUMNS = [
 const UTF8 = new TextEncoder();
 const ID_BYTES = 16;
 const CREATE_TIME = UTF8.encode("CreateTime");
-
-/** Number of a column in a raw file. */
-function placeOf(name: string): number {
-  return METADATA_COLUMNS.findIndex((c) => c.name === name);
-}
 
 /** The columns of a raw file that have to be where they are expected, by number; names without prefix. */
 export const RAW_PLACES: readonly (readonly [place: number, name: string])[] = [
@@ -141,11 +136,7 @@ export class RawRows {
       this.#match = idsMatch(next.value, this.#base, this.#o.stream.partition);
       this.#row = 0;
       // What is nobody's here would be missed by everybody, and covered.
-      if (!this.#o.twoLives && this.#match.includes(0))
-        throw new Failure("recovery.not_raw", "a row has the id of another record", {
-          at: streamKey(this.#o.stream),
-          hint: "Have files of the raw sink been rewritten, or written by another program?",
-        });
+      if (!this.#o.twoLives && this.#match.includes(0)) throw notRaw(this.#o.stream);
     }
     return true;
   }
@@ -170,15 +161,7 @@ export class RawRows {
     const next = offsets[to - 1]! + 1n;
     let isRising = offsets[from]! >= this.at;
     for (let i = from + 1; isRising && i < to; i++) isRising = offsets[i]! > offsets[i - 1]!;
-    if (!isRising)
-      throw new Failure(
-        "recovery.raw_order",
-        `positions before ${next} stand twice in raw, or out of order`,
-        {
-          at: streamKey(this.#o.stream),
-          hint: "Have files of the raw sink been copied or rewritten?",
-        },
-      );
+    if (!isRising) throw outOfOrder(this.#o.stream, next);
     return this.#made(this.#batch, from, to, next, Number(int64s(this.#batch.columns[12]!)[from]));
   }
 
@@ -200,6 +183,20 @@ export class RawRows {
       ingestTs,
     };
   }
+}
+
+export function notRaw(stream: StreamId): Failure {
+  return new Failure("recovery.not_raw", "a row has the id of another record", {
+    at: streamKey(stream),
+    hint: "Have files of the raw sink been rewritten, or written by another program?",
+  });
+}
+
+export function outOfOrder(stream: StreamId, next: bigint): Failure {
+  return new Failure("recovery.raw_order", `positions before ${next} stand twice in raw, or out of order`, {
+    at: streamKey(stream),
+    hint: "Have files of the raw sink been copied or rewritten?",
+  });
 }
 
 const EMPTY: TableBatch = {

@@ -11,7 +11,9 @@ export type Wanted = ReadonlyMap<StreamKey, Ranges>;
 
 export interface ReplayPart {
   readonly stream: StreamKey;
-  /** End of what the set has of the stream, of what is wanted. */
+  /** What the set has of the stream, of what is wanted. */
+  readonly ranges: Ranges;
+  /** End of the last of them. */
   readonly next: bigint;
 }
 
@@ -82,10 +84,11 @@ export class ReplayOrder {
   /** Over all pieces that stand in the set one after the other. */
   #pass(stream: StreamKey, set: number): ReplayPart {
     const pieces = this.#pieces.get(stream)!;
-    let at = this.#next.get(stream)!;
+    const first = this.#next.get(stream)!;
+    let at = first;
     while (pieces[at + 1]?.set === set) at++;
     this.#next.set(stream, at + 1);
-    return { stream, next: pieces[at]!.next };
+    return { stream, ranges: pieces.slice(first, at + 1), next: pieces[at]!.next };
   }
 }
 

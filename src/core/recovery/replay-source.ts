@@ -1,18 +1,19 @@
 /**
  * Raw files as a source: what has landed is read again for the sinks that lack it. The broker is not asked.
  *
- * A bundle holds one set of files, each row group as a Parquet file of its own (`packGroups`), and a frame for each
- * stream that has come to the set. Frames reach over what is not wanted: lanes leave it out by their coverage.
+ * A bundle holds one piece of a set of files, in most cases a row group, and a frame for each stretch of a stream in it, in
+ * the order of rows. Frames reach over what is not wanted: lanes leave it out by their coverage.
  */
 import type { Range } from "../ports/coverage.ts";
 import type { AckMark, FoundStream, Source, SourceHost } from "../ports/source.ts";
 import type { Frame } from "../records/frame.ts";
 import { type StreamId, type StreamKey, streamKey } from "../records/stream.ts";
-import { type PackedGroups, packedBytes, packGroups } from "./packed-groups.ts";
+import { packedBody, packedBytes, packHead, unpackPiece } from "./packed-groups.ts";
 import type { ReplayOrder, ReplayStep } from "./replay-order.ts";
+import { type Leg, legsOf, type OpenedSet, type SetPiece } from "./replay-pieces.ts";
 
-/** Reads the row groups of all files of a set. Throws recovery.raw_missing where one is not there any more. */
-export type ReadSet = (set: ReplayStep["set"]) => Promise<Omit<PackedGroups, "serial">>;
+/** Looks at the files of a set. Throws recovery.raw_missing where one is not there any more. */
+export type ReadSet = (set: ReplayStep["set"]) => Promise<OpenedSet>;
 
 export interface ReplayStream {
   readonly id: StreamId;
@@ -39,7 +40,10 @@ export class ReplaySource implements Source {
   readonly #p: ReplayParts;
   readonly #places = new Map<StreamKey, Place>();
   readonly #keys = new Map<number, StreamKey>();
-  #serial = 0;
+  /** Of bundles that no lane is known to have read, by serial: what gives back what they hold besides memory. */
+  readonly #away = new Map<number, Away>();
+  /** Not that of an empty buffer. */
+  #serial = 1;
   #closed = false;
   #paused = false;
   #wake: () => void = () => {};
@@ -66,32 +70,83 @@ export class ReplaySource implements Source {
 
   async #give(host: SourceHost, step: ReplayStep): Promise<void> {
     const seeks = new Map(step.parts.map((p) => [p.stream, this.#places.get(p.stream)?.seeks]));
-    const packed = { ...(await this.#p.read(step.set)), serial: this.#serial++ };
-    for (const lane of new Set(step.parts.map((p) => this.#places.get(p.stream)!.lane))) {
-      while (!this.#closed && !this.#paused && host.room(lane) <= 0)
-        await new Promise<void>((resolve) => {
-          this.#wake = resolve;
-          host.whenRoom(lane, resolve);
-        });
-      if (this.#closed || this.#paused) return;
-      const bytes = packedBytes(packed);
-      // A stream that was sent elsewhere meanwhile may lack sets before this one: the order gives it anew.
-      const parts = step.parts.filter((p) => this.#places.get(p.stream)!.seeks === seeks.get(p.stream));
-      const frames = parts.flatMap((p) => this.#frame(p.stream, p.next, lane, bytes));
-      if (frames.length === 0) continue;
-      const buffer = host.takeBuffer(bytes);
-      packGroups(packed, buffer);
-      host.deliver(lane, { buffer, frames, receivedAt: 0 });
+    // A stream that was sent elsewhere meanwhile may lack sets before this one: the order gives it anew.
+    const isHere = (stream: StreamKey) => this.#places.get(stream)!.seeks === seeks.get(stream);
+    const set = await this.#p.read(step.set);
+    try {
+      for (const leg of legsOf(set.pieces, step.parts)) {
+        for (const lane of new Set(leg.stops.map((s) => this.#places.get(s.stream)!.lane)))
+          if (!(await this.#leg(host, leg, lane, isHere))) return;
+      }
+    } finally {
+      set.close();
     }
   }
 
-  #frame(stream: StreamKey, next: bigint, lane: number, end: number): Frame[] {
+  /** False: nothing more is to be read. */
+  async #leg(
+    host: SourceHost,
+    { piece, stops }: Leg,
+    lane: number,
+    isHere: (stream: StreamKey) => boolean,
+  ): Promise<boolean> {
+    while (!this.#over && (host.room(lane) <= 0 || this.#waits(piece))) await this.#roomFor(host, lane);
+    if (this.#over) return false;
+    const isNeeded = () => stops.some((s) => isHere(s.stream) && this.#places.get(s.stream)!.lane === lane);
+    if (!isNeeded()) return true;
+    const buffer = host.takeBuffer(packedBytes(piece?.bytes ?? 0));
+    const { bytes, release } = (await piece?.fill(packedBody(buffer))) ?? NOTHING;
+    const end = packedBytes(bytes);
+    const frames = stops.flatMap(({ stream, next }) =>
+      isHere(stream) ? this.#frame(stream, next, lane) : [],
+    );
+    if (this.#over || frames.length === 0) {
+      release?.();
+      host.giveBuffer(buffer);
+      return !this.#over;
+    }
+    const serial = this.#serial++;
+    packHead(buffer, { serial, ...(piece ?? NO_FILES) }, bytes);
+    if (release !== null) this.#away.set(serial, { release, waited: true });
+    // Its bytes count once, whatever the number of its frames: lanes read the whole of it.
+    const given = frames.map((f, i) => ({ ...f, start: i === 0 ? 0 : end, end }));
+    host.deliver(lane, { buffer, frames: given, receivedAt: 0 });
+    return true;
+  }
+
+  get #over(): boolean {
+    return this.#closed || this.#paused;
+  }
+
+  /** What lies on a disk is bounded too: one such piece at a time, unless a lane died with it. */
+  #waits(piece: SetPiece | null): boolean {
+    return piece?.form === "files" && [...this.#away.values()].some((a) => a.waited);
+  }
+
+  async #roomFor(host: SourceHost, lane: number): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve;
+      if (host.room(lane) <= 0) host.whenRoom(lane, resolve);
+    });
+  }
+
+  /** A lane has read the bundle in it. */
+  consumed(buffer: ArrayBuffer): void {
+    if (this.#away.size === 0 || buffer.byteLength < packedBytes(0)) return;
+    const { serial } = unpackPiece(new Uint8Array(buffer));
+    this.#away.get(serial)?.release();
+    if (this.#away.delete(serial)) this.#wake();
+  }
+
+  #frame(stream: StreamKey, next: bigint, lane: number): Frame[] {
     const place = this.#places.get(stream)!;
     if (place.lane !== lane || next <= place.position) return [];
     const from = place.position;
     place.position = next;
     const { attempt } = place;
-    return [{ stream: place.stream, attempt, from, next, start: 0, end, aborted: [], committedOnly: false }];
+    return [
+      { stream: place.stream, attempt, from, next, start: 0, end: 0, aborted: [], committedOnly: false },
+    ];
   }
 
   seek(stream: number, position: bigint, attempt: number): void {
@@ -102,6 +157,8 @@ export class ReplaySource implements Source {
     place.attempt = attempt;
     place.seeks++;
     this.#p.order.seek(key, position);
+    // Its lane may have died, and what that had is never told as read. Others may read it still.
+    for (const a of this.#away.values()) a.waited = false;
     this.#wake();
   }
 
@@ -127,6 +184,9 @@ export class ReplaySource implements Source {
 
   close(): Promise<void> {
     this.#closed = true;
+    // Lanes are ended by now: what they read still is nobody's.
+    for (const a of this.#away.values()) a.release();
+    this.#away.clear();
     this.#wake();
     return Promise.resolve();
   }
@@ -137,6 +197,15 @@ export class ReplaySource implements Source {
     });
   }
 }
+
+interface Away {
+  readonly release: () => void;
+  /** Nothing like it is made before it was read. */
+  waited: boolean;
+}
+
+const NO_FILES = { form: "files", twoLives: false } as const;
+const NOTHING = { bytes: 0, release: null };
 
 function found({ id, span }: ReplayStream): FoundStream {
   const { transport, cluster, topic, partition } = id;

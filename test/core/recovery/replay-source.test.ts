@@ -7,8 +7,9 @@ import type { IndexEntry } from "../../../src/core/coverage/state.ts";
 import type { FoundStream, SourceHost, StreamStart } from "../../../src/core/ports/source.ts";
 import type { FrameBundle } from "../../../src/core/records/frame.ts";
 import { type StreamId, streamKey } from "../../../src/core/records/stream.ts";
-import { unpackGroups } from "../../../src/core/recovery/packed-groups.ts";
+import { unpackPiece } from "../../../src/core/recovery/packed-groups.ts";
 import { ReplayOrder } from "../../../src/core/recovery/replay-order.ts";
+import type { OpenedSet, PieceTurn, SetPiece } from "../../../src/core/recovery/replay-pieces.ts";
 import { ReplaySource } from "../../../src/core/recovery/replay-source.ts";
 import { ReplayCoverage, ReplayWriter } from "../../../src/core/recovery/replayed.ts";
 import { batchOf, bytes, row } from "../formats/parquet/rows.ts";
@@ -45,6 +46,7 @@ const INDEX = [
 class Host {
   readonly given: string[] = [];
   readonly found: FoundStream[] = [];
+  readonly buffers: ArrayBuffer[] = [];
   full = false;
   #wake: () => void = () => {};
   readonly host: SourceHost;
@@ -69,10 +71,12 @@ class Host {
       },
       takeBuffer: (n: number) => new ArrayBuffer(n + 7),
       deliver: (_: number, { buffer, frames }: FrameBundle) => {
-        const { groups } = unpackGroups(new Uint8Array(buffer, 0, frames[0]!.end));
-        const texts = groups.map((g) => new TextDecoder().decode(g)).join("+");
-        for (const f of frames) this.given.push(`${texts}: ${f.stream}.${f.attempt} [${f.from}, ${f.next})`);
+        const { form, body } = unpackPiece(new Uint8Array(buffer, 0, frames[0]!.end));
+        const text = `${form === "files" ? "files " : ""}${new TextDecoder().decode(body)}`;
+        for (const f of frames) this.given.push(`${text}: ${f.stream}.${f.attempt} [${f.from}, ${f.next})`);
+        this.buffers.push(buffer);
       },
+      giveBuffer: () => {},
     } as unknown as SourceHost;
   }
 
@@ -82,17 +86,37 @@ class Host {
   }
 }
 
-function started() {
+/** A piece that says `text`, and what it fills and gives back. */
+function piece(text: string, turns: readonly PieceTurn[] | null, log: string[] = []): SetPiece {
+  const body = bytes(text);
+  return {
+    ...{ form: turns === null ? "files" : "group", twoLives: false, turns, bytes: body.length },
+    fill: async (into) => {
+      log.push(`fill ${text}`);
+      into.set(body);
+      return { bytes: body.length, release: turns === null ? () => void log.push(`release ${text}`) : null };
+    },
+  };
+}
+const turn = (stream: string, first: bigint, last: bigint): PieceTurn => ({ stream, first, last });
+const opened = (...pieces: SetPiece[]): OpenedSet => ({ pieces, close: () => {} });
+/** One group of what the spans of a set say. */
+const whole = (s: IndexEntry) =>
+  opened(
+    piece(
+      `s${s.id}`,
+      s.spans.map(({ stream, from, next }) => turn(stream, from, next - 1n)),
+    ),
+  );
+
+function started(read = async (s: IndexEntry) => whole(s)) {
   const host = new Host();
   const source = new ReplaySource(
     [
       { id: id(0), span: span(0n, 9n) },
       { id: id(1), span: span(1n, 3n) },
     ],
-    {
-      order: new ReplayOrder(INDEX, WANTED),
-      read: async (s) => ({ groups: [bytes(`s${s.id}`), bytes("!")], oneFile: true, twoLives: false }),
-    },
+    { order: new ReplayOrder(INDEX, WANTED), read },
   );
   return { host, source };
 }
@@ -102,7 +126,7 @@ test("frames follow one another, over what is not wanted, and a stream that goes
   const { host, source } = started();
   const run = source.run(host.host);
   await settled();
-  const all = ["s1+!: 0.0 [0, 4)", "s1+!: 1.0 [1, 3)", "s2+!: 0.0 [4, 9)"];
+  const all = ["s1: 0.0 [0, 4)", "s1: 1.0 [1, 3)", "s2: 0.0 [4, 9)"];
   expect(host.given).toEqual(all);
   expect(host.found.map((f) => [f.partition, f.earliest, f.latest, f.committed, f.topicId])).toEqual([
     [0, 0n, 9n, null, null],
@@ -111,7 +135,7 @@ test("frames follow one another, over what is not wanted, and a stream that goes
   source.seek(0, 2n, 1);
   source.seek(77, 2n, 1);
   await settled();
-  expect(host.given.slice(3)).toEqual(["s1+!: 0.1 [2, 4)", "s2+!: 0.1 [4, 9)"]);
+  expect(host.given.slice(3)).toEqual(["s1: 0.1 [2, 4)", "s2: 0.1 [4, 9)"]);
   expect(await source.confirmation()).toBeNull();
   await source.acknowledge([{ stream: 0, next: 9n }]);
   await source.close();
@@ -125,7 +149,7 @@ test("a stream that goes back while a set is read is not given that set before t
     order: new ReplayOrder(INDEX, new Map([[A, WANTED.get(A)!]])),
     read: async (s) => {
       await new Promise<void>((resolve) => reads.push(resolve));
-      return { groups: [bytes(`s${s.id}`)], oneFile: true, twoLives: false };
+      return whole(s);
     },
   });
   const run = source.run(host.host);
@@ -163,6 +187,78 @@ test("it waits for room, and a pause ends the waiting", async () => {
   expect(host.given.length).toBe(3);
   await source.close();
   await run;
+});
+
+test("row groups come one by one, with the turns of streams in the order of rows; unwanted ones are not read", async () => {
+  const log: string[] = [];
+  const { host, source } = started(async (s) =>
+    s.id === "2"
+      ? opened(piece("g4", [turn(A, 6n, 8n)], log))
+      : opened(
+          piece("g1", [turn(A, 0n, 0n), turn(B, 0n, 1n), turn(A, 1n, 1n), turn("other", 5n, 6n)], log),
+          piece("g2", [turn(B, 2n, 2n), turn(A, 2n, 3n)], log),
+          piece("g3", [turn(A, 4n, 5n)], log),
+        ),
+  );
+  const run = source.run(host.host);
+  await settled();
+  expect(host.given).toEqual([
+    ...["g1: 0.0 [0, 1)", "g1: 1.0 [1, 2)", "g1: 0.0 [1, 2)"],
+    // What nobody wants in between is left out by lanes.
+    ...["g2: 1.0 [2, 3)", "g2: 0.0 [2, 4)", "g4: 0.0 [4, 9)"],
+  ]);
+  expect(log).toEqual(["fill g1", "fill g2", "fill g4"]);
+  await source.close();
+  await run;
+});
+
+test("positions of which there is no row come to their end all the same", async () => {
+  const { host, source } = started(async (s) =>
+    s.id === "2" ? opened() : opened(piece("g1", [turn(A, 1n, 2n)])),
+  );
+  const run = source.run(host.host);
+  await settled();
+  expect(host.given).toEqual(["g1: 0.0 [0, 4)", "files : 1.0 [1, 3)", "files : 0.0 [4, 9)"]);
+  await source.close();
+  await run;
+});
+
+test("a group is read once there is room for it, so what is in memory is what lanes hold", async () => {
+  const log: string[] = [];
+  const groups = Array.from({ length: 4 }, (_, i) => piece(`g${i}`, [turn(A, BigInt(i), BigInt(i))], log));
+  const { host, source } = started(async (s) => (s.id === "1" ? opened(...groups) : whole(s)));
+  const deliver = host.host.deliver;
+  host.host.deliver = (lane, bundle) => {
+    host.full = true;
+    deliver.call(host.host, lane, bundle);
+  };
+  const run = source.run(host.host);
+  for (let n = 1; n <= 4; n++) {
+    await settled();
+    expect(log.length).toBe(n);
+    host.room();
+  }
+  await source.close();
+  await run;
+});
+
+test("files on a disk are there one set at a time, until a lane has read them or nobody will", async () => {
+  const log: string[] = [];
+  const { host, source } = started(async (s) => opened(piece(s.id, null, log)));
+  const run = source.run(host.host);
+  await settled();
+  expect(log).toEqual(["fill 1"]);
+  source.consumed(host.buffers[0]!);
+  await settled();
+  expect(log).toEqual(["fill 1", "release 1", "fill 2"]);
+  // A lane died with it: the next is not held up, and what it may read still is not taken away.
+  source.seek(0, 6n, 1);
+  await settled();
+  expect(log.slice(3)).toEqual(["fill 2"]);
+  expect(host.given.at(-1)).toBe("files 2: 0.1 [6, 9)");
+  await source.close();
+  await run;
+  expect(log.slice(4)).toEqual(["release 2", "release 2"]);
 });
 
 test("a file that cannot be read ends the run with its failure", async () => {

@@ -17,17 +17,21 @@ export interface PageParts {
   readonly crc32: (bytes: Uint8Array) => number;
 }
 
-const PAGE = { data: 0, index: 1, dictionary: 2, dataV2: 3 } as const;
+export const PAGE = { data: 0, index: 1, dictionary: 2, dataV2: 3 } as const;
 const UNCOMPRESSED = 0;
 /** A header with statistics of long values; most have some 30 bytes. */
 const HEADER_BYTES = [256, 64 * 1024, 16 * 1024 * 1024];
 
-interface PageHeader {
+export interface PageHeader {
   kind: number;
   rawBytes: number;
   bytes: number;
   crc: number | null;
   values: number;
+  /** Of values, of definition and of repetition levels; -1: it does not say. */
+  encoding: number;
+  definition: number;
+  repetition: number;
   headerBytes: number;
 }
 
@@ -72,7 +76,14 @@ function checkPage(
     throw unsupported(`${where}: a page of ${rawBytes} bytes, at most ${maxPageBytes} are read`, name);
 }
 
-function headerAt(at: number, end: number, where: string, name: string, { read }: PageParts): PageHeader {
+/** The header at `at` of a chunk that ends at `end`. Throws files.not_parquet. */
+export function headerAt(
+  at: number,
+  end: number,
+  where: string,
+  name: string,
+  { read }: Pick<PageParts, "read">,
+): PageHeader {
   for (const most of HEADER_BYTES) {
     const bytes = read(at, Math.min(most, end - at));
     try {
@@ -88,17 +99,27 @@ function headerAt(at: number, end: number, where: string, name: string, { read }
 
 function parseHeader(bytes: Uint8Array): PageHeader {
   const r = new ThriftReader(bytes);
-  const h: PageHeader = { kind: -1, rawBytes: -1, bytes: -1, crc: null, values: -1, headerBytes: 0 };
-  const counts = () =>
+  const h: PageHeader = {
+    ...{ kind: -1, rawBytes: -1, bytes: -1, crc: null, values: -1, headerBytes: 0 },
+    ...{ encoding: -1, definition: -1, repetition: -1 },
+  };
+  // The fields of the second version after the first have other meanings: nobody asks for them there.
+  const counts = (kind: number) =>
     r.struct((id) => {
       if (id === 1) h.values = r.int();
+      else if (kind === PAGE.dataV2) return;
+      else if (id === 2) h.encoding = r.int();
+      else if (id === 3 && kind === PAGE.data) h.definition = r.int();
+      else if (id === 4 && kind === PAGE.data) h.repetition = r.int();
     });
   r.struct((id) => {
     if (id === 1) h.kind = r.int();
     else if (id === 2) h.rawBytes = r.int();
     else if (id === 3) h.bytes = r.int();
     else if (id === 4) h.crc = r.int();
-    else if (id === 5 || id === 7 || id === 8) counts();
+    else if (id === 5) counts(PAGE.data);
+    else if (id === 7) counts(PAGE.dictionary);
+    else if (id === 8) counts(PAGE.dataV2);
   });
   if (h.kind === PAGE.index) h.values = 0;
   h.headerBytes = r.position;
