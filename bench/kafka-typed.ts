@@ -20,22 +20,12 @@ import { builderOf } from "../src/core/types/column-builder.ts";
 import type { ColumnField } from "../src/core/types/table-batch.ts";
 import { parseType } from "../src/core/types/type-text.ts";
 import { type BenchOptions, type Figure, median, medianSeen, round } from "./figure.ts";
-import { ORDER_AVRO, orderJson } from "./orders.ts";
+import { ORDER_AVRO, ORDER_COLUMNS, orderJson } from "./orders.ts";
 import { type Ran, runProcess } from "./process.ts";
 import { PARTITIONS } from "./topics.ts";
 
 type Format = "json" | "avro";
 
-/** In the Avro schema money is text: then both have the same columns. */
-const COLUMNS: Readonly<Record<string, string>> = {
-  id: "int64",
-  customer: "string",
-  ts: "timestamptz[ms]",
-  amount: "string",
-  country: "string",
-  items: "list<struct<sku string, qty int32, price string>>",
-  flags: "struct<gift boolean, express boolean>",
-};
 /** Records are made once and sent again and again: they repeat, their positions do not. */
 const DISTINCT = 200_000;
 const BATCH = 5_000;
@@ -50,7 +40,7 @@ print("/".join(str(x) for x in duckdb.sql(f"select count(*), sum(id), sum(len(it
 `;
 
 function fields(): ColumnField[] {
-  return Object.entries(COLUMNS).map(([name, text]) => {
+  return Object.entries(ORDER_COLUMNS).map(([name, text]) => {
     const type = parseType(text);
     if (typeof type === "string") throw new Error(type);
     return { name, type, nullable: false };
@@ -183,7 +173,7 @@ async function landRaw(o: BenchOptions, bootstrap: string, topic: string): Promi
 async function land(o: BenchOptions, bootstrap: string, topic: string, format: Format): Promise<Landed> {
   const folder = mkdtempSync(join(tmpdir(), "twg-bench-"));
   try {
-    const columns = Object.entries(COLUMNS).map(([name, type]) => ({ name, type }));
+    const columns = Object.entries(ORDER_COLUMNS).map(([name, type]) => ({ name, type }));
     await Bun.write(join(folder, "orders.json"), JSON.stringify({ columns }));
     await Bun.write(join(folder, "orders.avsc"), ORDER_AVRO);
     const config = join(folder, "bench.toml");

@@ -49,6 +49,17 @@ export function orderJson(i: number): string {
   });
 }
 
+/** Their columns; in the Avro schema money is text, so both have the same. */
+export const ORDER_COLUMNS: Readonly<Record<string, string>> = {
+  id: "int64",
+  customer: "string",
+  ts: "timestamptz[ms]",
+  amount: "string",
+  country: "string",
+  items: "list<struct<sku string, qty int32, price string>>",
+  flags: "struct<gift boolean, express boolean>",
+};
+
 const string = { type: "string" };
 /** The same orders in Avro. */
 export const ORDER_AVRO: string = JSON.stringify({

@@ -24,6 +24,7 @@ import { decodeRecords, parquetWrite } from "../bench/lane-work.ts";
 import { runProcess } from "../bench/process.ts";
 import { produce } from "../bench/produce.ts";
 import { rawConsume } from "../bench/raw-consume.ts";
+import { recovery } from "../bench/recovery.ts";
 import { startup } from "../bench/startup.ts";
 
 const BENCHES: Readonly<Record<string, Bench>> = {
@@ -44,6 +45,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   "ndjson-to-parquet": ndjsonToParquet,
   "decode-json": decodeJson,
   "kafka-typed": kafkaTyped,
+  recovery,
 };
 
 const { values: flags, positionals } = parseArgs({

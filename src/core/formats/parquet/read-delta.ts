@@ -122,20 +122,28 @@ export function readDeltaLengths(bytes: Uint8Array, at: number, count: number, o
   const d = new DeltaHead(bytes, at);
   if (d.count !== count) throw new PageDamage(`${d.count} lengths of ${count} values`);
   if (count === 0) return d.at;
-  let length = d.low;
-  let least = length;
-  out[1] = out[0]! + length;
-  const end = eachPart(bytes, d, 32, ({ at: from, width, stepLow, from: first, to }) => {
-    let sum = out[first]!;
-    for (let n = first, bit = 8 * from; n < to; n++, bit += width) {
-      length = (length + stepLow + (width === 0 ? 0 : bitsAt(bytes, bit, width))) | 0;
-      if (length < least) least = length;
-      sum += length;
-      out[n + 1] = sum;
-    }
+  out[1] = out[0]! + d.low;
+  let least = d.low;
+  const end = eachPart(bytes, d, 32, (part) => {
+    least = Math.min(least, addLengths(bytes, part, out));
   });
   if (least < 0 || out[count]! > bytes.length) throw new PageDamage("a value is longer than its page");
   return end;
+}
+
+/** Returns the least of the lengths and of their ends. */
+function addLengths(bytes: Uint8Array, { at, width, stepLow, from, to }: Part, out: Int32Array): number {
+  let end = out[from]!;
+  let length = (end - out[from - 1]!) | 0;
+  let least = 0x7fffffff;
+  for (let n = from, bit = 8 * at; n < to; n++, bit += width) {
+    length = (length + stepLow + (width === 0 ? 0 : bitsAt(bytes, bit, width))) | 0;
+    end = (end + length) | 0;
+    // A sum that does not fit is below zero too.
+    least = Math.min(least, length, end);
+    out[n + 1] = end;
+  }
+  return least;
 }
 
 /** `count` int64 values at `at` as pairs, low half first, into `out`. Returns the position after them. */
