@@ -6,15 +6,22 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DuckEngine, sqlText } from "../src/adapters/duckdb/engine.ts";
-import { type BenchOptions, type Figure, inTurn, median, medianSeen, ratioOf, round, sameHash } from "./figure.ts";
+import {
+  type BenchOptions,
+  type Figure,
+  inTurn,
+  median,
+  medianSeen,
+  ratioOf,
+  round,
+  sameHash,
+} from "./figure.ts";
 import { ORDER_COLUMNS } from "./orders.ts";
 import { type Ran, runProcess } from "./process.ts";
-import { beside } from "./recovery-beside.ts";
-import { intoPostgres } from "./recovery-postgres.ts";
 import { type Topic, topicOf } from "./topics.ts";
 
 /** One pipeline in a folder of its own. */
-export class Pipeline {
+class Pipeline {
   readonly folder: string = mkdtempSync(join(tmpdir(), "twg-bench-recovery-"));
   readonly #o: BenchOptions;
   readonly #topic: Pick<Topic, "bootstrap" | "name">;
@@ -87,8 +94,6 @@ export async function* recovery(o: BenchOptions): AsyncGenerator<Figure> {
   if (topic === null) return;
   try {
     yield* intoParquet(o, topic);
-    yield* intoPostgres(o, topic);
-    yield* beside(o, topic);
   } finally {
     await topic.release();
   }
@@ -114,7 +119,10 @@ async function* intoParquet(o: BenchOptions, topic: Topic): AsyncGenerator<Figur
       const side = (p: Pipeline) => sink.replace("FOLDER", p.folder);
       const hashes: string[] = [];
       await late.stream(await late.config("raw", []));
-      const [both, filled] = [await live.config("both", [side(live)]), await late.config("both", [side(late)])];
+      const [both, filled] = [
+        await live.config("both", [side(live)]),
+        await late.config("both", [side(late)]),
+      ];
       const runs = await inTurn(
         o.rounds,
         async () => {
@@ -138,7 +146,7 @@ async function* intoParquet(o: BenchOptions, topic: Topic): AsyncGenerator<Figur
 }
 
 /** Of recovery beside the live pipeline that has its sink and the raw one. */
-export function figureOf(
+function figureOf(
   bench: string,
   n: number,
   { subject, peer }: { readonly subject: readonly Ran[]; readonly peer: readonly Ran[] },

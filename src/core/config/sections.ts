@@ -99,7 +99,7 @@ export const recoverySpec = z
     max_bytes: byteSize({ min: 4 * MIB, max: 64 * 1024 * MIB })
       .default(32 * MIB)
       .describe(
-        "Most bytes of raw files in flight between their reading and the sinks; one set is always taken.",
+        "Most bytes of raw files in flight between their reading and the sinks; one row group is always taken.",
       )
       .meta({ unit: "bytes", examples: ["32MiB"], why: "As `pipeline.max_bytes`." }),
     max_bytes_per_s: byteSize({ min: 1 })
