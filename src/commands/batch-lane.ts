@@ -47,6 +47,7 @@ export interface BatchLaneInit {
   readonly table: TableSpec;
   readonly sink: BatchLaneSink;
   readonly engineBytes: number;
+  readonly maxRejects: number;
   /** Of an Avro file, stored or unpacked. */
   readonly maxBlockBytes: number;
   readonly buckets: BucketAccess;
@@ -99,6 +100,7 @@ function rowLane(init: BatchLaneInit, post: Post): RowLane {
       groupBytes: groupBytesOf(sink),
       rollBytes: sink.rollBytes,
       refusing: sink.kind === "postgres",
+      maxRejects: init.maxRejects,
     },
     {
       clock: systemClock,

@@ -63,6 +63,7 @@ export function buildBatch(
     table,
     sink: parts.lane(),
     engineBytes: engineBytesOf(sink),
+    maxRejects: source.max_rejects,
     maxBlockBytes: source.max_record_bytes,
     buckets,
   });

@@ -143,6 +143,7 @@ export async function readFiles(
         groupBytes: options.groupBytes ?? 1 << 20,
         rollBytes: 1 << 30,
         refusing: false,
+        maxRejects: 0,
       },
       {
         clock: systemClock,

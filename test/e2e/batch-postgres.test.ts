@@ -182,6 +182,107 @@ describe.skipIf(POSTGRES === null)("files into PostgreSQL", () => {
     expect(await states()).toBe("a29|500|500|999\nb|499|0|499\nc|2|1|7000");
   }, 60_000);
 
+  test("rows that only the server refuses are among the rejects with their bytes; more than the job allows, and nothing lands", async () => {
+    const database = await freshDatabase();
+    const folder = workFolder();
+    writeFileSync(join(folder, "a.csv"), csvOf(0, 4000, 17));
+    writeFileSync(join(folder, "b.csv.gz"), gzipSync(csvOf(4000, 5000)));
+    writeFileSync(
+      join(folder, "_schema.json"),
+      '{"columns":[{"name":"id","type":"int64"},{"name":"name","type":"string"}]}',
+    );
+    // Each row has two lines, and the pieces have gone back when the sets are committed.
+    await psql(
+      database,
+      `create table landed (id bigint check (id not in (1000, 1001, 4100)), name text, _twg_source_topic text,
+         _twg_source_message_id bytea, _twg_source_offset bigint);
+       create function no() returns trigger language plpgsql as $$ begin
+         if new.id = 4999 then raise exception 'not this one'; end if; return new; end $$;
+       create trigger t before insert on landed for each row execute function no()`,
+    );
+    const inputs = [join(folder, "a.csv"), join(folder, "b.csv.gz")];
+    const run = (most: number, environment: Record<string, string> = {}) => {
+      const sink = 'table = "public.landed"\ncommit_bytes = "64KiB"';
+      return batch(["-c", job(database, inputs, sink, `max_rejects = ${most}`), "--json"], environment);
+    };
+    const landed = () => psql(database, "select count(*), count(distinct id) from landed");
+    const few = await run(1);
+    expect([few.code, few.failure?.code]).toEqual([1, "files.too_many_rejects"]);
+    // What had landed before has; no row that the job did not allow is among the rejects.
+    expect(Number(await psql(database, "select count(*) from twg.reject"))).toBeLessThanOrEqual(2);
+    const killed = await run(5, { TWG_CRASH_AT: "commit_answered:1" });
+    expect(killed.signal).toBe("SIGKILL");
+    expect((await run(5)).code).toBe(0);
+    expect(await landed()).toBe("4995|4995");
+    const rows = lines(
+      await psql(database, "select line from twg.reject order by (line::json->>'line')::int"),
+    );
+    const [a, b] = inputs;
+    const check = { code: "row.constraint", column: null, constraint: "landed_id_check", sqlstate: "23514" };
+    expect(rows.map((l) => JSON.parse(l) as Record<string, unknown>)).toMatchObject([
+      { file: a, line: 36, row: 17, code: "value.type", raw: "x,bad" },
+      { file: b, line: 202, row: 100, ...check, raw: '4100,"row\n4100"', raw_bytes: 15 },
+      { file: b, line: 2000, row: 999, code: "row.trigger", reason: "not this one", raw: '4999,"row\n4999"' },
+      { file: a, line: 2001, row: 1000, ...check, raw: '1000,"row\n1000"' },
+      { file: a, line: 2003, row: 1001, ...check, raw: '1001,"row\n1001"' },
+    ]);
+    const again = await run(0);
+    expect([again.code, again.output]).toEqual([0, expect.stringContaining('"rows": 0')]);
+    expect(await landed()).toBe("4995|4995");
+  }, 60_000);
+
+  test("the same of an upsert, and of files whose records are no text: their fields as they were sent", async () => {
+    const database = await freshDatabase();
+    const folder = workFolder();
+    const path = join(folder, "1.csv");
+    writeFileSync(path, `id,v\n${Array.from({ length: 400 }, (_, i) => `${i % 100},a${i}\n`).join("")}`);
+    const sink = 'table = "public.state"\nmode = "upsert"\nkey = ["id"]';
+    const config = job(database, [path], sink, "max_rejects = 2");
+    expect((await batch(["-c", config])).code).toBe(0);
+    await psql(database, "alter table state add check (v not in ('b3', 'b7'))");
+    const later = join(folder, "2.csv");
+    writeFileSync(later, `id,v\n${Array.from({ length: 100 }, (_, i) => `${i},b${i}\n`).join("")}`);
+    const ended = await batch(["-c", job(database, [later], sink, "max_rejects = 2"), "--json"]);
+    expect([ended.code, ended.output]).toEqual([0, expect.stringContaining('"rejected": 2')]);
+    expect(ended.output).toContain('"rows": 98');
+    expect(
+      await psql(database, "select count(*), string_agg(v, ',') filter (where v like 'a%') from state"),
+    ).toBe("100|a303,a307");
+    const refused = lines(await psql(database, "select line from twg.reject order by line"));
+    expect(refused.map((l) => JSON.parse(l) as Record<string, unknown>)).toMatchObject([
+      { file: later, line: 5, row: 3, code: "row.constraint", raw: "3,b3" },
+      { file: later, line: 9, row: 7, code: "row.constraint", raw: "7,b7" },
+    ]);
+    const parquet = join(import.meta.dir, "../golden/files/duckdb-v2.parquet");
+    const to = ["--to", urlOf(database), "--table", "public.every", "--json"];
+    expect((await batch([parquet, ...to, "--create"])).code).toBe(0);
+    await psql(database, "delete from every; delete from twg.coverage where stream like 'file/%'");
+    await psql(database, "alter table every add check (_twg_source_offset <> 0)");
+    const one = await batch([parquet, ...to, "--max-rejects", "1"]);
+    expect([one.code, one.output]).toEqual([0, expect.stringContaining('"rejected": 1')]);
+    const line: unknown = JSON.parse(
+      await psql(database, "select line from twg.reject where line like '%every%'"),
+    );
+    expect(line).toMatchObject({
+      row: 0,
+      line: 1,
+      code: "row.constraint",
+      constraint: "every__twg_source_offset_check",
+    });
+    // As PostgreSQL showed the row when it had it.
+    expect(line).toMatchObject({
+      fields: {
+        a: "0",
+        b: "0",
+        c: "0.000",
+        d: "true",
+        f: '{"x":0,"y":"z"}',
+        h: "2020-01-01T00:00:00.000000",
+        j: "0",
+      },
+    });
+  }, 60_000);
+
   test("a table that does not fit is refused with each difference, before anything is read", async () => {
     const database = await freshDatabase();
     const folder = workFolder();

@@ -53,16 +53,26 @@ export interface CopySetOptions {
 export interface CopySetParts extends ClientParts {
   /** Unique to this lane of this process. */
   readonly writer: string;
-  /** Line of a row that the server refused; absent: no row is left out. */
-  readonly refusedLine?: (row: RefusedBy) => string;
   readonly hook?: (point: TransactionPoint) => void;
   /** Columns became wider since rows are encoded for them: new ones should be for what they are now. */
   readonly widened?: () => void;
 }
 
+interface SetParts extends CopySetParts {
+  /** Line of a row that the server refused. */
+  readonly refusedLine: (row: RefusedBy) => string;
+}
+
+/** What becomes of rows that the server refuses, where it is the job's limit that counts and not the sink's. */
+export interface LeftOutRows {
+  /** More are not looked for. `lines` throws then, at the latest. */
+  readonly enough: number;
+  readonly lines: (rows: readonly RefusedBy[]) => readonly string[];
+}
+
 export class CopySet {
   readonly #o: CopySetOptions;
-  readonly #p: CopySetParts;
+  readonly #p: SetParts;
   readonly #key: SinkKey;
   /** Columns that the rows hold, in their order, quoted. */
   readonly #columns: string;
@@ -75,6 +85,7 @@ export class CopySet {
   readonly #rejects = new SetRejects();
   /** The server refused a row of the open set: nothing is sent before it is known which. */
   #sifting = false;
+  #leftOut: LeftOutRows | null = null;
   #id: string | null = null;
   #count = 0;
   #connection: PgConnection | null = null;
@@ -89,7 +100,7 @@ export class CopySet {
 
   constructor(
     options: CopySetOptions,
-    parts: CopySetParts,
+    parts: SetParts,
     columns: readonly string[],
     upsert: Upsert | null,
     types: readonly TypedColumn[] | null = null,
@@ -155,7 +166,11 @@ export class CopySet {
     }
   }
 
-  async seal(spans: readonly Span[], authorities: readonly Authority[]): Promise<SetFiles | SetRefusal> {
+  async seal(
+    spans: readonly Span[],
+    authorities: readonly Authority[],
+    leftOut?: LeftOutRows,
+  ): Promise<SetFiles | SetRefusal> {
     if (this.#id === null) throw new Failure("internal.bug", "a seal without a set");
     const set: SetToCommit = {
       id: this.#id,
@@ -166,6 +181,7 @@ export class CopySet {
       bytes: this.blocks.length,
       byStream: this.#sizes(spans),
     };
+    this.#leftOut = leftOut ?? null;
     const ended = await this.#orStartAnew(() => this.#end(set));
     this.#clear();
     return ended;
@@ -284,8 +300,7 @@ export class CopySet {
 
   /** A row is at fault that can be left out, since it is known whose it is. */
   #isOfRow(e: unknown): boolean {
-    if (!(e instanceof Failure) || this.#p.refusedLine === undefined) return false;
-    return rowRefusal(e) !== null && this.#origins.rows === this.#count;
+    return e instanceof Failure && rowRefusal(e) !== null && this.#origins.rows === this.#count;
   }
 
   async #whole(set: SetToCommit): Promise<SetFiles | SetRefusal> {
@@ -301,19 +316,28 @@ export class CopySet {
     await connection.script([this.#beginText(), ...make].join(";"));
     this.#p.hook?.("copy_begun");
     const rows = new CopiedRows(this.blocks, this.#count);
-    const refused = await siftRows(connection, rows, { copy, merge, most: this.#o.maxRejects });
-    const rejects = this.#rejects.copy();
-    for (const { row, notice, failure } of refused) {
-      const { stream, offset } = this.#origins.of(row);
-      const line = this.#p.refusedLine?.({ stream, offset, fields: rows.fields(row), notice });
-      if (line === undefined) throw failure;
-      rejects.add(line, { code: refusedCode(notice), stream, offset });
-    }
+    const most = this.#leftOut === null ? this.#o.maxRejects : Number.POSITIVE_INFINITY;
+    const enough = this.#leftOut?.enough ?? Number.POSITIVE_INFINITY;
+    const refused = await siftRows(connection, rows, { copy, merge, most, enough });
+    const rejects = this.#refusedToo(
+      refused.map(({ row, notice }) => ({ ...this.#origins.of(row), fields: rows.fields(row), notice })),
+    );
+    if (refused.length > enough)
+      throw new Failure("internal.bug", "a set of which not all rows were looked at");
     const byStream = this.#origins.less(
       set.byStream,
       refused.map((r) => r.row),
     );
     return this.#commit({ ...set, rows: set.rows - refused.length, byStream }, rejects);
+  }
+
+  /** The rejects of the set with these. */
+  #refusedToo(rows: readonly RefusedBy[]): SetRejects {
+    const rejects = this.#rejects.copy();
+    const lines = this.#leftOut?.lines(rows) ?? rows.map((row) => this.#p.refusedLine(row));
+    for (const [i, { stream, offset, notice }] of rows.entries())
+      rejects.add(lines[i]!, { code: refusedCode(notice), stream, offset });
+    return rejects;
   }
 
   /** With the rows in the transaction: rejects, coverage, COMMIT. */

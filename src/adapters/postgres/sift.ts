@@ -31,16 +31,19 @@ export interface SiftStatements {
   readonly copy: string;
   /** Behind each COPY; none: rows are where they belong. */
   readonly merge: readonly string[];
+  /** With more the table is at fault. */
   readonly most: number;
+  /** With more the search ends, since nothing will come of the set; those that were found are told. */
+  readonly enough: number;
 }
 
-/** Within the set's transaction, which holds all other rows then. */
+/** Within the set's transaction, which holds all other rows then, unless there are more than `enough`. */
 export async function siftRows(
   connection: PgConnection,
   rows: CopiedRows,
-  { copy, merge, most }: SiftStatements,
+  { copy, merge, most, enough }: SiftStatements,
 ): Promise<readonly (Refusal & { readonly row: number })[]> {
-  const found = await bisect<Refusal>(rows.count, most, async (from, next) => {
+  const found = await bisect<Refusal>(rows.count, Math.min(most, enough), async (from, next) => {
     try {
       await copyPart(connection, rows, from, next, copy);
       const end = [...merge, "SET CONSTRAINTS ALL IMMEDIATE", "RELEASE SAVEPOINT twg_rows"];
@@ -59,7 +62,9 @@ export async function siftRows(
       return { failure, notice };
     }
   });
-  if ("sink" in found) throw tableAtFault(found.sink.failure, found.refused, rows.count);
+  const refused = found.refused.length;
+  if ("sink" in found && (refused > most || refused <= enough))
+    throw tableAtFault(found.sink.failure, refused, rows.count);
   return found.refused.map(({ row, why }: Bisected<Refusal>) => ({ row, ...why }));
 }
 

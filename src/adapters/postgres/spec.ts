@@ -115,7 +115,7 @@ export const postgresSinkSpec = z.strictObject({
     .max(1_000_000)
     .default(1000)
     .describe(
-      "Most rows of a transaction that go to the rejects because the server refuses them (a constraint, a value, a trigger). With more, or where not one of ten or more is taken, the table is at fault and not the rows: none of them is rejected, the primary sink stops, another one is detached and has a gap. Rows of files are never left out that way. 0: the first one that is refused counts as the table's fault.",
+      "Most rows of a transaction that go to the rejects because the server refuses them (a constraint, a value, a trigger). With more, or where not one of ten or more is taken, the table is at fault and not the rows: none of them is rejected, the primary sink stops, another one is detached and has a gap. For rows of files the source's `max_rejects` counts instead. 0: the first one that is refused counts as the table's fault.",
     )
     .meta({
       unit: "rows",

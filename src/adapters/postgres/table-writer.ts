@@ -5,11 +5,19 @@
 import type { RejectCode } from "../../core/codecs/rows.ts";
 import type { Authority } from "../../core/ports/coverage.ts";
 import type { SetFiles, SetRefusal } from "../../core/ports/lane-parts.ts";
-import type { RefusedCell, RefusedOrigin, RowOrigins, TableSink } from "../../core/ports/table-sink.ts";
+import type {
+  LateRefusal,
+  LateRefusals,
+  RefusedCell,
+  RefusedOrigin,
+  RowOrigins,
+  TableSink,
+} from "../../core/ports/table-sink.ts";
 import { withoutRows } from "../../core/records/int64-at.ts";
 import { type Span, streamParts } from "../../core/records/stream.ts";
 import type { ColumnField, TableBatch } from "../../core/types/table-batch.ts";
 import type { CellProblem } from "./copy/cell.ts";
+import { fieldTexts } from "./copy/field-text.ts";
 import { refusedReason } from "./copy/refused-reason.ts";
 import { appendTableRows, type TargetColumn } from "./copy/table-rows.ts";
 import { CopySet, type CopySetOptions, type CopySetParts } from "./copy-set.ts";
@@ -33,6 +41,9 @@ const PROBLEMS: Readonly<Record<CellProblem, readonly [RejectCode, string]>> = {
   null_not_allowed: ["value.null", "null, and the table's column is NOT NULL"],
   key_too_long: ["value.range", "is longer than an index of PostgreSQL takes, and it is part of the key"],
 };
+
+/** A search ends here where fewer may be refused: enough to tell, and cheap. A row may still be taken in the end. */
+const LOOKED_FOR = 20;
 
 export class PostgresTableWriter implements TableSink {
   readonly #o: PostgresTableOptions;
@@ -84,8 +95,26 @@ export class PostgresTableWriter implements TableSink {
     return this.#set.flush();
   }
 
-  seal(spans: readonly Span[], authorities: readonly Authority[]): Promise<SetFiles | SetRefusal> {
-    return this.#set.seal(spans, authorities);
+  seal(
+    spans: readonly Span[],
+    authorities: readonly Authority[],
+    late?: LateRefusals,
+  ): Promise<SetFiles | SetRefusal> {
+    if (late === undefined) return this.#set.seal(spans, authorities);
+    const lines = (rows: readonly RefusedBy[]) => late.lines(rows.map((row) => this.#late(row)));
+    return this.#set.seal(spans, authorities, { enough: Math.max(late.most, LOOKED_FOR), lines });
+  }
+
+  #late({ stream, offset, fields, notice }: RefusedBy): LateRefusal {
+    const { column, reason, ...more } = { column: null, ...refusedReason(notice) };
+    const { fields: columns, targets } = this.#o;
+    const texts = () =>
+      fieldTexts(
+        columns.map((f) => f.name),
+        targets,
+        fields,
+      );
+    return { stream, offset, code: refusedCode(notice), column, reason, more, fields: texts };
   }
 
   abort(): Promise<void> {

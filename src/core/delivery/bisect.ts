@@ -16,8 +16,8 @@ export interface RefusedRow<F> {
 
 export type Bisected<F> =
   | { readonly refused: readonly RefusedRow<F>[] }
-  /** Not the rows are at fault: the last answer of the sink. */
-  | { readonly sink: F; readonly refused: number };
+  /** Not the rows are at fault: the last answer of the sink, and the rows that it had refused by then. */
+  | { readonly sink: F; readonly refused: readonly RefusedRow<F>[] };
 
 /**
  * `take`: rows [from, next) go into the sink, or it answers why not and has none of them; what it throws ends the search.
@@ -38,10 +38,10 @@ export async function bisect<F>(
     if (next - from > 1) open.push(...halves(from, next));
     else {
       refused.push({ row: from, why });
-      if (refused.length > most) return { sink: why, refused: refused.length };
+      if (refused.length > most) return { sink: why, refused };
     }
   }
-  if (refused.length === rows && rows >= MANY) return { sink: refused.at(-1)!.why, refused: rows };
+  if (refused.length === rows && rows >= MANY) return { sink: refused.at(-1)!.why, refused };
   for (let before = rows; refused.length > 0 && refused.length < before; ) {
     before = refused.length;
     refused = await again(refused, take);

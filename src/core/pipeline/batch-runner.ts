@@ -30,6 +30,7 @@ import type {
   BatchRunnerParts,
 } from "./batch-runner-parts.ts";
 import { Pulse } from "./pulse.ts";
+import { tooManyRejects } from "./reject-line.ts";
 
 /** The counter that files are ranked by. */
 const RANKS = "files";
@@ -358,6 +359,10 @@ export class BatchRunner {
       case "done":
         this.#done(lane, m.file, m.buffer, m.counts, m.samples);
         return;
+      case "refused":
+        this.#rows -= m.rows;
+        this.#refused(m.rows, m.samples);
+        return;
       case "sealed":
         this.#sealed(m.set);
         return;
@@ -380,16 +385,20 @@ export class BatchRunner {
     lane.pieces--;
     f.pieces--;
     this.#rows += counts.rows;
-    this.#rejected += counts.rejected;
     this.#skippedRows += counts.skipped;
-    for (const s of samples) this.#p.onSample(s);
-    if (this.#rejected > this.#o.maxRejects) {
-      this.#fail(tooMany(this.#rejected, this.#o.maxRejects));
-      return;
-    }
+    if (!this.#refused(counts.rejected, samples)) return;
     if (buffer !== null) this.#cutter?.post({ t: "credit", buffer }, [buffer]);
     this.#settle(f);
     this.#dispatch();
+  }
+
+  /** False: more than the job allows, and it has ended. */
+  #refused(rows: number, samples: readonly RejectSample[]): boolean {
+    this.#rejected += rows;
+    for (const s of samples) this.#p.onSample(s);
+    if (this.#rejected <= this.#o.maxRejects) return true;
+    this.#fail(tooManyRejects(this.#rejected, this.#o.maxRejects));
+    return false;
   }
 
   #settle(f: BatchFile): void {
@@ -427,10 +436,4 @@ export class BatchRunner {
     await this.#committer.idle();
     this.#end(failure);
   }
-}
-
-function tooMany(rejected: number, most: number): Failure {
-  return new Failure("files.too_many_rejects", `${rejected} rows were refused, at most ${most} are allowed`, {
-    hint: "The rows and reasons above say why; pin a schema, or raise --max-rejects to go on without such rows",
-  });
 }

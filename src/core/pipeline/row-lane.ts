@@ -2,7 +2,7 @@
  * A lane of a batch job: decodes pieces of files into columns and writes them. One message at a time. A set is sealed
  * only between two pieces, so a span stands for whole pieces.
  */
-import { RecordCursor, type RecordLayout } from "../codecs/record-cursor.ts";
+import type { RecordLayout } from "../codecs/record-cursor.ts";
 import type { Piece, PieceDecoder, Reject } from "../codecs/rows.ts";
 import { waitedOut } from "../coverage/outage.ts";
 import { type Ranges, subtractRanges } from "../coverage/ranges.ts";
@@ -20,11 +20,13 @@ import type {
 } from "../ports/batch-lane.ts";
 import type { Authority } from "../ports/coverage.ts";
 import type { SealedSet } from "../ports/lane.ts";
-import type { RefusedCell, TableSink } from "../ports/table-sink.ts";
+import type { LateRefusal, LateRefusals, RefusedCell, TableSink } from "../ports/table-sink.ts";
 import { endSpan } from "../records/file-stream.ts";
 import type { Span, StreamKey } from "../records/stream.ts";
 import { type Clock, sleep } from "../time/clock.ts";
-import { rejectLine } from "./reject-line.ts";
+import { KeptRecords } from "./kept-records.ts";
+import { PieceText } from "./piece-text.ts";
+import { lateRejectText, rejectLine, tooManyRejects } from "./reject-line.ts";
 import { RowTable } from "./row-table.ts";
 
 export interface RowLaneOptions {
@@ -33,8 +35,10 @@ export interface RowLaneOptions {
   /** Bytes of columns that are written as one row group, and of a set after which it is sealed. */
   readonly groupBytes: number;
   readonly rollBytes: number;
-  /** The sink may refuse rows: it gets them while the piece that they stand in is there. */
+  /** The sink may refuse rows: it gets them while the piece that they stand in is there, or is told where they stood. */
   readonly refusing: boolean;
+  /** Of the job. */
+  readonly maxRejects: number;
 }
 
 export interface RowLaneParts {
@@ -74,6 +78,8 @@ interface OpenFile {
 /** More rows than this make no better row group. */
 const GROUP_ROWS = 1 << 20;
 const SAMPLES = 5;
+/** Of the bytes of a set: so much may the records weigh that it was made of, which are kept beside it. */
+const KEPT_ROLLS = 2;
 
 export class RowLane {
   readonly #o: RowLaneOptions;
@@ -85,15 +91,15 @@ export class RowLane {
   #openedAt = 0;
   #spans: Span[] = [];
   /** What rejects stand in; null: a file whose records are no text. */
-  #piece: PieceMessage | null = null;
+  #text: PieceText | null = null;
+  readonly #kept = new KeptRecords();
   #current: OpenFile | null = null;
   #rejected = 0;
   #samples: RejectSample[] = [];
   /** Rows that the sink refused. */
   #refused = 0;
-  /** Lines before a place of the current piece, so that many rejects do not count them again and again. */
-  #lineAt = 0;
-  #line = 0;
+  /** Of all pieces. */
+  #allRejected = 0;
 
   constructor(options: RowLaneOptions, parts: RowLaneParts) {
     this.#o = options;
@@ -135,12 +141,12 @@ export class RowLane {
 
   async #decode(piece: PieceMessage): Promise<void> {
     const file = this.#file(piece.file);
-    const { firstRow, end, buffer, records, line } = piece;
+    const { firstRow, end, buffer, records } = piece;
     const bytes = new Uint8Array(buffer);
     this.#begin(file);
-    this.#piece = file.work.layout.format === "avro" ? null : piece;
-    this.#lineAt = 0;
-    this.#line = line;
+    const layout = recordLayout(file);
+    this.#text = layout === null ? null : new PieceText(bytes, piece, layout);
+    if (layout !== null && this.#o.refusing) this.#kept.add(file.stream, piece, layout);
     file.decoder ??= this.#p.decoderOf(file.work, this.#o.table);
     const rows = this.#counting();
     const skip = rangesWithin(file.covered, firstRow, records);
@@ -152,7 +158,7 @@ export class RowLane {
   async #range(range: RowRange): Promise<void> {
     const file = this.#file(range.file);
     this.#begin(file);
-    this.#piece = null;
+    this.#text = null;
     const { work, covered } = file;
     const checks = file.checks ?? new BigUint64Array(0);
     const skip = rangesWithin(covered, range.firstRow, range.rows);
@@ -227,7 +233,9 @@ export class RowLane {
       { t: "done", file: file.work.file, buffer, counts, samples: this.#samples },
       buffer === null ? [] : [buffer],
     );
-    if (this.#p.sink.size >= this.#o.rollBytes) await this.#seal("bytes");
+    const { rollBytes } = this.#o;
+    if (this.#p.sink.size >= rollBytes || this.#kept.bytes >= KEPT_ROLLS * rollBytes)
+      await this.#seal("bytes");
   }
 
   #span(span: Span): void {
@@ -245,8 +253,10 @@ export class RowLane {
 
   #write(): boolean {
     if (this.#table.rows > 0) {
-      const refuse = this.#refusing();
-      this.#p.sink.write(this.#table.batch(), refuse);
+      const batch = this.#table.batch();
+      const { stream } = this.#now;
+      const origins = this.#o.refusing ? { stream, offsets: this.#table.rowsOfFile() } : undefined;
+      this.#p.sink.write(batch, this.#refusing(), origins);
     }
     this.#table.clear();
     return true;
@@ -254,42 +264,67 @@ export class RowLane {
 
   /** For rows that the sink refuses: their records are looked for in the piece, which is there still. */
   #refusing(): (cell: RefusedCell) => void {
-    let cursor: RecordCursor | null = null;
     return ({ row: at, code, column, reason }) => {
       if (!this.#o.refusing) throw new Failure("internal.bug", "a sink refuses rows and did not say so");
       const row = this.#table.rowOf(at);
-      const piece = this.#piece;
+      const text = this.#text;
       this.#refused++;
-      if (piece === null) return this.#tell({ line: row + 1, row, code, column, reason }, new Uint8Array(0));
-      cursor ??= new RecordCursor(new Uint8Array(piece.buffer), piece.end, recordLayout(this.#now));
-      const found = cursor.find(row - piece.firstRow);
-      if (found === null) throw new Failure("internal.bug", `row ${row} is not in its piece`);
-      this.#reject({ row, ...found, code, column, reason });
+      if (text === null) return this.#tell({ line: row + 1, row, code, column, reason }, new Uint8Array(0));
+      this.#reject({ row, ...text.find(row), code, column, reason });
     };
   }
 
   /** Rows of a file that is no text have a number and no line. */
   #reject(r: Reject): void {
     const { row, code, column, reason } = r;
-    const piece = this.#piece;
-    if (piece === null) {
+    const text = this.#text;
+    if (text === null) {
       this.#tell({ line: row + 1, row, code, column, reason }, r.value ?? new Uint8Array(0));
       return;
     }
-    const bytes = new Uint8Array(piece.buffer);
-    if (r.from < this.#lineAt) {
-      this.#lineAt = 0;
-      this.#line = piece.line;
-    }
-    for (; this.#lineAt < r.from; this.#lineAt++) if (bytes[this.#lineAt] === 10) this.#line++;
-    this.#tell({ line: this.#line, row, code, column, reason }, bytes.subarray(r.from, r.to));
+    this.#tell({ line: text.lineAt(r.from), row, code, column, reason }, text.record(r));
   }
 
   #tell(refused: Omit<RejectSample, "file">, record: Uint8Array): void {
     const sample = { file: this.#now.work.name, ...refused };
     this.#p.sink.reject(rejectLine(sample, record), 1);
     this.#rejected++;
+    this.#allRejected++;
     if (this.#samples.length < SAMPLES) this.#samples.push(sample);
+  }
+
+  /** Of rows that the server refuses, when their pieces have gone. `told`: the samples of the last try. */
+  #late(told: RejectSample[]): LateRefusals {
+    const most = Math.max(0, this.#o.maxRejects - this.#allRejected);
+    return {
+      most,
+      lines: (rows) => {
+        const lines = rows.map((r) => this.#lateLine(r));
+        told.splice(0, told.length, ...lines.map((l) => l.sample));
+        if (rows.length <= most) return lines.map((l) => l.text);
+        this.#tellLate(told);
+        throw tooManyRejects(this.#allRejected, this.#o.maxRejects);
+      },
+    };
+  }
+
+  #tellLate(refused: readonly RejectSample[]): void {
+    if (refused.length === 0) return;
+    this.#allRejected += refused.length;
+    this.#p.post({ t: "refused", rows: refused.length, samples: refused.slice(0, SAMPLES) });
+  }
+
+  #lateLine({ stream, offset, code, column, reason, more, fields }: LateRefusal) {
+    const row = Number(offset);
+    const file = [...this.#files.values()].find((f) => f.stream === stream)?.work.name ?? "";
+    const text = this.#kept.textOf(stream, row);
+    const at = text?.find(row);
+    if (text === null || at === undefined) {
+      const sample = { file, line: row + 1, row, code, column, reason };
+      return { sample, text: lateRejectText(sample, more, { fields: fields() }) };
+    }
+    const sample = { file, line: text.lineAt(at.from), row, code, column, reason };
+    return { sample, text: lateRejectText(sample, more, text.record(at)) };
   }
 
   async #seal(reason: SealedSet["reason"]): Promise<void> {
@@ -298,12 +333,16 @@ export class RowLane {
     this.#write();
     const spans = this.#spans;
     const start = this.#p.clock.monotonic();
-    const files = await this.#retrying(() => this.#p.sink.seal(spans, this.#authorities(spans)));
+    const refused: RejectSample[] = [];
+    const late = this.#late(refused);
+    const files = await this.#retrying(() => this.#p.sink.seal(spans, this.#authorities(spans), late));
     this.#id = null;
     this.#spans = [];
+    this.#kept.clear();
     if ("refused" in files) throw new Failure("coverage.fenced", files.detail);
     const { targets, covered, rows, bytes } = files;
     const sealMs = this.#p.clock.monotonic() - start;
+    this.#tellLate(refused);
     const openedAt = this.#openedAt;
     const { lane } = this.#o;
     this.#p.post({
@@ -326,8 +365,10 @@ export class RowLane {
   }
 }
 
-function recordLayout({ work: { layout } }: OpenFile): RecordLayout {
-  return layout.format === "csv" ? { dialect: layout.dialect, columns: layout.columns.length } : "lines";
+/** Null: the records are no text. */
+function recordLayout({ work: { layout } }: OpenFile): RecordLayout | null {
+  if (layout.format === "csv") return { dialect: layout.dialect, columns: layout.columns.length };
+  return layout.format === "ndjson" ? "lines" : null;
 }
 
 function rangesWithin(covered: Ranges, firstRow: number, rows: number): { from: number; next: number }[] {

@@ -10,6 +10,8 @@ import type { ColumnField, TableBatch } from "../types/table-batch.ts";
 import type { TableSchema } from "../types/table-schema.ts";
 import { type FileOrigin, originFields, RowOrigins } from "./row-origins.ts";
 
+const TWO32 = 0x1_0000_0000;
+
 export class RowTable implements RowTarget {
   readonly schema: TableSchema;
   readonly columns: readonly ColumnBuilder[];
@@ -54,6 +56,18 @@ export class RowTable implements RowTarget {
       this.#runStart += rows;
     }
     throw new Failure("internal.bug", `row ${at} of a batch of ${this.rows}`);
+  }
+
+  /** The rows of the file that the batch's rows are, as pairs of int32, low half first. */
+  rowsOfFile(): Int32Array {
+    const pairs = new Int32Array(2 * this.rows);
+    let at = 0;
+    for (const { rows, firstRow } of this.#runs)
+      for (let row = firstRow; row < firstRow + rows; row++) {
+        pairs[at++] = row | 0;
+        pairs[at++] = Math.floor(row / TWO32);
+      }
+    return pairs;
   }
 
   reject(reject: Reject): void {

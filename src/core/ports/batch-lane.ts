@@ -146,6 +146,8 @@ export type FromBatchLane =
       readonly counts: PieceCounts;
       readonly samples: readonly RejectSample[];
     }
+  /** Rows that were counted as given to the sink, and that its server refused in the end. */
+  | { readonly t: "refused"; readonly rows: number; readonly samples: readonly RejectSample[] }
   | { readonly t: "sealed"; readonly set: SealedSet }
   | { readonly t: "rolled" }
   | { readonly t: "sink"; readonly failure: FailureWire | null }

@@ -29,6 +29,27 @@ export interface RowOrigins {
   readonly offsets: Int32Array;
 }
 
+/** A row that the sink had taken, and whose server refuses it. */
+export interface LateRefusal {
+  readonly stream: StreamKey;
+  readonly offset: bigint;
+  readonly code: string;
+  /** Null: the server names none. */
+  readonly column: string | null;
+  /** In the server's words, and what else it says. */
+  readonly reason: string;
+  readonly more: Readonly<Record<string, string>>;
+  /** As they were sent, by column: text where the type has a plain one. */
+  readonly fields: () => Readonly<Record<string, string | null>>;
+}
+
+export interface LateRefusals {
+  /** So many may be refused. A few more are looked for, to be told; never all of them. */
+  readonly most: number;
+  /** Lines of the rows for the rejects, at each try to end the set. Throws where there are more than `most`: nothing of the set lands. */
+  lines(rows: readonly LateRefusal[]): readonly string[];
+}
+
 /** One per lane. Holds the open set. */
 export interface TableSink {
   /** Begins a set under this id, unique over all processes that ever write the sink. */
@@ -45,8 +66,15 @@ export interface TableSink {
   /** Bytes in memory for the open set, and its bytes in all, against `roll_bytes`. */
   readonly held: number;
   readonly size: number;
-  /** Ends the set, which stands for `spans`, and makes it durable. Retryable like flush. */
-  seal(spans: readonly Span[], authorities: readonly Authority[]): Promise<SetFiles | SetRefusal>;
+  /**
+   * Ends the set, which stands for `spans`, and makes it durable. Retryable like flush. `late`: what to do with rows that only
+   * the server refuses; absent: the sink writes its own lines of them.
+   */
+  seal(
+    spans: readonly Span[],
+    authorities: readonly Authority[],
+    late?: LateRefusals,
+  ): Promise<SetFiles | SetRefusal>;
   /** Drops the open set. */
   abort(): Promise<void>;
 }

@@ -71,12 +71,18 @@ describe("rows that a sink refuses", () => {
 
   test("more than are allowed: the sink is at fault, and it is not asked to the end", async () => {
     const sink = sinkOf((r) => r % 2 === 1);
-    expect(await bisect(100_000, 20, sink.take)).toEqual({ sink: "row 41", refused: 21 });
+    expect(await bisect(100_000, 20, sink.take)).toMatchObject({
+      sink: "row 41",
+      refused: Array.from({ length: 21 }, (_, i) => ({ row: 2 * i + 1 })),
+    });
     expect(sink.tries).toBeLessThan(1000);
   });
 
   test("not one of many is taken: the same, however many are allowed; of few it is said of each", async () => {
-    expect(await bisect(10, 1000, sinkOf(() => true).take)).toEqual({ sink: "row 9", refused: 10 });
+    expect(await bisect(10, 1000, sinkOf(() => true).take)).toMatchObject({
+      sink: "row 9",
+      refused: { length: 10 },
+    });
     expect(rowsOf(await bisect(9, 1000, sinkOf(() => true).take))).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8]);
   });
 

@@ -386,3 +386,25 @@ test("a sink in trouble is told of, and when it is over", async () => {
   lanes[0]!.say({ t: "sink", failure: null });
   expect(events.map((e) => e.e)).toEqual(["sink.troubled", "sink.recovered"]);
 });
+
+test("rows that a server refuses in the end are taken out of those that were given to it, and count as refused", async () => {
+  await start([1], { maxRejects: 3 });
+  cutter.piece(0, 0, 10, true, [1n]);
+  cutter.cut(0, 10);
+  lanes[0]!.onRoll = () => {
+    lanes[0]!.say({ t: "refused", rows: 2, samples: [] });
+    lanes[0]!.seal("set", rows(1, 0, 10), end(1, 10));
+  };
+  lanes[0]!.done(0, { rows: 9, rejected: 1 });
+  await settle();
+  expect(result()).toMatchObject({ rows: 7, rejected: 3, landed: 10, sets: 1 });
+});
+
+test("one more than the job allows ends it, whoever refused", async () => {
+  await start([1], { maxRejects: 2 });
+  cutter.piece(0, 0, 10, true, [1n]);
+  lanes[0]!.done(0, { rows: 9, rejected: 1 });
+  lanes[0]!.say({ t: "refused", rows: 2, samples: [] });
+  await settle();
+  expect(code()).toBe("files.too_many_rejects");
+});

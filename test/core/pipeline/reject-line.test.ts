@@ -1,6 +1,6 @@
 /** Goal: a refused row can be read back to the byte from its line. Method: text, other bytes and long records there and back. */
 import { expect, test } from "bun:test";
-import { rejectLine } from "../../../src/core/pipeline/reject-line.ts";
+import { lateRejectText, rejectLine } from "../../../src/core/pipeline/reject-line.ts";
 
 const SAMPLE = { file: "a.csv", line: 9, row: 7, code: "row.columns", column: null, reason: "3 fields" };
 const utf8 = (text: string) => new TextEncoder().encode(text);
@@ -25,4 +25,16 @@ test("bytes that are no text come as base64", () => {
 
 test("a long record is cut, its size is not", () => {
   expect(parsed(utf8("x".repeat(70_000)))).toMatchObject({ raw: "x".repeat(65_536), raw_bytes: 70_000 });
+});
+
+test("what a server said stands between the place and the record, and fields where there is no record", () => {
+  const said = { constraint: "c", sqlstate: "23514" };
+  expect(JSON.parse(lateRejectText(SAMPLE, said, utf8("a,b\n")))).toEqual({
+    ...SAMPLE,
+    ...said,
+    raw: "a,b",
+    raw_bytes: 3,
+  });
+  const fields = { a: "1", b: null };
+  expect(JSON.parse(lateRejectText(SAMPLE, said, { fields }))).toEqual({ ...SAMPLE, ...said, fields });
 });
