@@ -81,6 +81,7 @@ export function kafkaSinkParts(
   let lane = laneSink(config, sink, settings, context);
   return {
     coverage,
+    windows: coverage,
     committer: (listener) =>
       new CoveredCommitter({ sink: sink.name, clock: systemClock, observer, listener }),
     get lane() {

@@ -59,7 +59,10 @@ export function replayHost(
 ): ReplayHost {
   const id = randomBytes(8).toString("hex");
   const instance = windows ? recoveryInstance(id) : id;
-  const context = { instance, shared: false, lanes: LANES, laneLife: () => `${id}.0-l0`, observer };
+  let spawned = 0;
+  // What is leased is written by the lane of the run to come.
+  const laneLife = () => `${id}.${spawned}-l0`;
+  const context = { instance, shared: false, lanes: LANES, laneLife, observer };
   const beside = besideParts(config, context);
   const stores = objectSinkStores(config.pipeline.name, rawSinkOf(config), instance, null);
   const schemas = schemaService(whole, stores, { instance: id, observer });
@@ -69,7 +72,6 @@ export function replayHost(
     recovery.max_bytes_per_s === undefined ? {} : { bytesPerSecond: recovery.max_bytes_per_s },
   );
   const size = new SizeEstimate(config.pipeline.record_size_est_bytes);
-  let spawned = 0;
   return {
     config,
     beside,

@@ -13,6 +13,7 @@ const span = (stream: string, from: number, next: number) => ({
 const THREE = [[span(A, 0, 1)], [span(A, 1, 2), span(B, 0, 1)], [span(B, 1, 2)]];
 const TWO = [[span(A, 0, 1)], [span(A, 1, 2)]];
 const BOTH = [A, B];
+const RECOVERY = { streams: [], groupEpoch: null, recovers: true } as const;
 
 export const CASES: readonly Case[] = [
   {
@@ -64,6 +65,36 @@ export const CASES: readonly Case[] = [
       { streams: [A], groupEpoch: 1 },
       { streams: [A], groupEpoch: 2 },
     ],
+  },
+  {
+    name: "lease_alone",
+    ...{ batches: TWO, sinks: 2, crashes: 1, life: "known" },
+    before: [{ streams: [A], groupEpoch: null, misses: [0, 1] }],
+    owners: [RECOVERY],
+  },
+  {
+    name: "two_leases",
+    ...{ batches: TWO, sinks: 2, crashes: 1, life: "known" },
+    before: [{ streams: [A], groupEpoch: null, misses: [0, 1] }],
+    owners: [RECOVERY, RECOVERY],
+  },
+  {
+    name: "lease_expires",
+    ...{ batches: TWO, sinks: 2, crashes: 1, life: "unknown" },
+    before: [{ streams: [A], groupEpoch: null, misses: [0, 1] }],
+    owners: [RECOVERY, RECOVERY],
+  },
+  {
+    name: "lease_beside",
+    ...{ batches: TWO, sinks: 2, crashes: 1, life: "known" },
+    before: [{ streams: [A], groupEpoch: null, batches: 1, misses: [0] }],
+    owners: [{ streams: [A], groupEpoch: null }, RECOVERY],
+  },
+  {
+    name: "lease_of_silent",
+    ...{ batches: TWO, sinks: 2, crashes: 1, life: "unknown" },
+    before: [{ streams: [A], groupEpoch: null, batches: 1, misses: [0] }],
+    owners: [{ streams: [A], groupEpoch: 1 }, RECOVERY],
   },
 ];
 

@@ -36,6 +36,9 @@ const CAUGHT_IN: Readonly<Record<Canary, string>> = {
   early_ack: "crash_alone",
   early_cover: "crash_alone",
   leads: "sinks_alone",
+  over_covered: "two_leases",
+  over_head: "lease_beside",
+  lost_lease: "lease_expires",
 };
 const COMPLAINTS: Readonly<Record<Canary, RegExp>> = {
   blind_write: /a row is there twice/,
@@ -43,6 +46,9 @@ const COMPLAINTS: Readonly<Record<Canary, RegExp>> = {
   early_ack: /the source was told/,
   early_cover: /is covered and not there/,
   leads: /side shows .* before raw covers it/,
+  over_covered: /a row is there twice/,
+  over_head: /has not let go of/,
+  lost_lease: /have leased the same|which is over/,
 };
 
 test.each(CANARIES.map((c) => [c]))(

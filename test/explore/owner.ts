@@ -8,6 +8,7 @@ import { cutSpan } from "../../src/core/coverage/ranges.ts";
 import { type CommitListener, Committer } from "../../src/core/delivery/committer.ts";
 import { CoverageGate } from "../../src/core/delivery/coverage-gate.ts";
 import { asFailure, type Failure } from "../../src/core/failure/failure.ts";
+import { StreamHeads } from "../../src/core/pipeline/stream-heads.ts";
 import type { Authority, CoverageStore, Range } from "../../src/core/ports/coverage.ts";
 import type { HostId } from "../../src/core/ports/host-identity.ts";
 import type { SealedSet } from "../../src/core/ports/lane.ts";
@@ -28,6 +29,8 @@ export interface OwnerWorld {
   readonly life: (owner: number) => "alive" | "dead" | "unknown";
   /** The source is told now. */
   readonly acknowledged: (spans: readonly Span[]) => void;
+  /** Recovery is beside: batch after batch, the second sink is given what the first takes on the same turn, and heads are told. */
+  readonly leases: boolean;
 }
 
 export interface OwnerOptions {
@@ -35,6 +38,12 @@ export interface OwnerOptions {
   readonly streams: readonly StreamKey[];
   /** Null: without a group one process at a time has the sinks. */
   readonly groupEpoch: number | null;
+  /** It fills what the second sink lacks, and reads no source. */
+  readonly recovers?: true;
+  /** So many batches are there by then; absent: all. */
+  readonly batches?: number;
+  /** Batches that the second sink does not get from it. */
+  readonly misses?: readonly number[];
 }
 
 interface Held {
@@ -47,7 +56,7 @@ interface Waiting {
   readonly authorities: readonly Authority[];
 }
 
-const LEASE_MS = 4;
+export const LEASE_MS = 4;
 
 export class Owner {
   outcome: "running" | "done" | Failure = "running";
@@ -56,6 +65,8 @@ export class Owner {
   readonly #o: OwnerOptions;
   readonly #clock: Clock;
   readonly #gate = new CoverageGate();
+  /** Of the second sink. */
+  readonly #heads = new StreamHeads();
   readonly #sinks: readonly SinkEnd[];
   #wake: () => void = () => {};
   #failure: Failure | null = null;
@@ -95,11 +106,14 @@ export class Owner {
         end.inFlight--;
         end.covers(spans);
         this.#gate.cover(n, spans);
+        if (n === 0) this.#heads.landed(spans);
+        else this.#heads.settled(spans);
         if (n === 0 && canary !== "early_ack") this.#w.acknowledged(spans);
         this.#looks();
       },
       refused: () => {
         end.inFlight--;
+
         end.rewind = true;
         this.#looks();
       },
@@ -143,23 +157,48 @@ export class Owner {
     for (const sink of this.#sinks) await sink.keeper.open();
     for (const [n, sink] of this.#sinks.entries()) await this.#claim(n, sink, this.#o.streams);
     for (const sink of this.#sinks) if (this.#o.groupEpoch === null) await sink.sweep();
+    const batches = this.#w.batches.slice(0, this.#o.batches);
+    if (!this.#w.leases) await this.#lands(batches);
+    else
+      for (const batch of batches) {
+        await this.#lands([batch]);
+        for (const sink of this.#sinks.slice(1))
+          await sink.keeper.heartbeat(this.#heads.take(new Set(sink.held.keys())));
+      }
+    for (const sink of this.#sinks) await sink.keeper.close();
+  }
+
+  async #lands(batches: readonly (readonly Span[])[]): Promise<void> {
     for (;;) {
       if (this.#failure !== null) throw this.#failure;
       for (const [n, sink] of this.#sinks.entries()) if (sink.rewind) await this.#again(n, sink);
-      for (const batch of this.#w.batches) for (const sink of this.#sinks) sink.land(batch);
+      for (const batch of batches) this.#give(batch);
       this.#looks();
       if (this.#sinks.every((s) => s.inFlight === 0 && !s.rewind)) break;
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
     }
-    for (const sink of this.#sinks) await sink.keeper.close();
+  }
+
+  #give(batch: readonly Span[]): void {
+    const [first, ...others] = this.#sinks;
+    const taken = first!.land(batch);
+    for (const sink of others) {
+      // Beside recovery a sink never gets what raw had before.
+      const spans = this.#w.leases ? taken : batch;
+      const misses = this.#o.misses?.includes(this.#w.batches.indexOf(batch)) === true;
+      if (misses) this.#heads.settled(spans);
+      else this.#heads.open(sink.land(spans));
+    }
   }
 
   async #claim(n: number, sink: SinkEnd, streams: readonly StreamKey[]): Promise<void> {
     for (const c of await sink.keeper.claim(streams, this.#o.groupEpoch)) {
       sink.held.set(c.stream, { authority: c.authority, covered: c.covered });
       this.#gate.begin(n, c.stream, c.covered);
+      // Read on from where the first sink ends.
+      if (n === 0) this.#heads.begin(c.stream, c.covered.at(-1)?.next ?? 0n);
     }
   }
 
@@ -209,7 +248,7 @@ class SinkEnd {
   }
 
   async sweep(): Promise<void> {
-    await this.#objects?.sweep(this.keeper.stagedNames());
+    if (this.keeper.isAlone) await this.#objects?.sweep(this.keeper.stagedNames());
   }
 
   async idle(): Promise<void> {
@@ -234,14 +273,14 @@ class SinkEnd {
     held.covered = [...held.covered, range].sort((a, b) => Number(a.from - b.from));
   }
 
-  /** What of the batch is ours and was neither covered nor begun since the claim. */
-  land(batch: readonly Span[]): void {
-    if (this.rewind) return;
+  /** What of the batch is ours and was neither covered nor begun since the claim: it lands, and is the answer. */
+  land(batch: readonly Span[]): readonly Span[] {
+    if (this.rewind) return [];
     const spans = batch.flatMap((s) => {
       const held = this.held.get(s.stream);
       return held === undefined ? [] : cutSpan(s, held.covered).map((r) => ({ stream: s.stream, ...r }));
     });
-    if (spans.length === 0) return;
+    if (spans.length === 0) return [];
     const id = `o${this.#owner}-${this.#sets++}`;
     const targets = spans.map((s, i) =>
       this.#place.stage(
@@ -258,6 +297,7 @@ class SinkEnd {
     };
     this.inFlight++;
     this.#waiting.push({ set, authorities });
+    return spans;
   }
 
   submitIf(open: (spans: readonly Span[]) => boolean): void {

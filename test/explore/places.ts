@@ -2,15 +2,36 @@
 import { Failure } from "../../src/core/failure/failure.ts";
 import type { ObjectStore, Target } from "../../src/core/ports/object-store.ts";
 import type { Versioned, VersionedStore, WriteOutcome } from "../../src/core/ports/versioned-store.ts";
+import type { StreamKey } from "../../src/core/records/stream.ts";
+import type { LeasesJson } from "./lease-rules.ts";
 import type { Operations } from "./operations.ts";
 
 /**
  * Planted bugs. blind_write: a compare-and-swap that does not compare. no_discard: what is staged stays, and is told to be
  * gone. early_ack: the source is told when a set is intended. early_cover: a set is covered before it is published. leads: a
- * second sink does not wait for the first.
+ * second sink does not wait for the first. Of recovery: over_covered leases what is covered. over_head leases what live ingest has
+ * not let go of. lost_lease: a holder that was taken out, and whose windows others have, goes on.
  */
-export const CANARIES = ["blind_write", "no_discard", "early_ack", "early_cover", "leads"] as const;
+export const CANARIES = [
+  "blind_write",
+  "no_discard",
+  "early_ack",
+  "early_cover",
+  "leads",
+  "over_covered",
+  "over_head",
+  "lost_lease",
+] as const;
 export type Canary = (typeof CANARIES)[number];
+
+/** The newest state, read as plain JSON: not by what is judged. */
+export interface StateJson extends LeasesJson {
+  readonly streams: readonly {
+    readonly stream: StreamKey;
+    readonly owner: string | null;
+    readonly covered: readonly (readonly [string, string])[];
+  }[];
+}
 
 /** Rows of a file are "stream@position", sorted as they were written. */
 type Rows = readonly string[];
@@ -21,6 +42,11 @@ export class Place {
   readonly segments = new Map<string, Uint8Array>();
   newest: Versioned | null = null;
   readonly name: string;
+  /** Of lost_lease: what each recovery last knew to be its own. */
+  readonly #own = new Map<
+    number,
+    { readonly owners: readonly unknown[]; readonly leases: readonly unknown[] }
+  >();
   readonly #canary: Canary | null;
 
   constructor(name: string, canary: Canary | null) {
@@ -44,18 +70,51 @@ export class Place {
     return { key, staging: key, bytes: rows.length, rows: rows.length };
   }
 
-  versions(owner: number, operations: Operations): VersionedStore {
+  /** `recovers`: it fills windows. */
+  versions(owner: number, operations: Operations, recovers = false): VersionedStore {
     const ask = <T>(what: string, changes: boolean, effect: () => T) =>
       operations.ask(owner, `${this.name}.${what}`, changes, effect);
     return {
       place: `${this.name}:`,
       prepare: () => Promise.resolve(),
-      read: () => ask("read", false, () => this.newest),
-      write: (expected, bytes) => ask("write", true, () => this.#write(expected, bytes)),
+      read: () => ask("read", false, () => (recovers ? this.#misread(owner) : this.newest)),
+      write: (expected, bytes) =>
+        ask("write", true, () => {
+          if (recovers && this.#canary === "lost_lease") this.#keepsOwn(owner, bytes);
+          return this.#write(expected, bytes);
+        }),
       putSegment: (name, bytes) => ask("segment", true, () => void this.segments.set(name, bytes)),
       getSegment: (name) => ask("segment?", false, () => this.segments.get(name) ?? null),
       sweep: () => Promise.resolve(),
     };
+  }
+
+  /** What a recovery with a planted bug takes the state for. */
+  #misread(owner: number): Versioned | null {
+    const state = stateOf(this);
+    if (state === null || this.newest === null) return this.newest;
+    const streams = state.streams.map((s) => ({
+      ...s,
+      ...(this.#canary === "over_covered" ? { covered: [] } : {}),
+      ...(this.#canary === "over_head" ? { owner: null } : {}),
+    }));
+    const own = this.#own.get(owner);
+    const isOut = own !== undefined && !state.owners.some((o) => o.instance.endsWith(`-o${owner}`));
+    const back = isOut
+      ? { owners: [...state.owners, ...own.owners], leases: [...state.leases, ...own.leases] }
+      : {};
+    const bytes = new TextEncoder().encode(JSON.stringify({ ...state, streams, ...back }));
+    return { ...this.newest, bytes };
+  }
+
+  #keepsOwn(owner: number, bytes: Uint8Array): void {
+    const { owners, leases } = JSON.parse(new TextDecoder().decode(bytes)) as StateJson;
+    const mine = owners.filter((o) => o.instance.endsWith(`-o${owner}`));
+    if (mine.length === 0) return void this.#own.delete(owner);
+    this.#own.set(owner, {
+      owners: mine,
+      leases: leases.filter((l) => mine.some((o) => l.window.startsWith(`${o.instance} `))),
+    });
   }
 
   #write(expected: number | null, bytes: Uint8Array): WriteOutcome {
@@ -93,4 +152,18 @@ export class Place {
     this.published.set(t.key, rows);
     this.staged.delete(t.staging);
   }
+}
+
+export function stateOf({ newest }: Place): StateJson | null {
+  return newest === null ? null : (JSON.parse(new TextDecoder().decode(newest.bytes)) as StateJson);
+}
+
+export function coveredIn(place: Place): Map<StreamKey, { readonly from: bigint; readonly next: bigint }[]> {
+  const streams = stateOf(place)?.streams ?? [];
+  return new Map(
+    streams.map((s) => [
+      s.stream,
+      s.covered.map(([from, next]) => ({ from: BigInt(from), next: BigInt(next) })),
+    ]),
+  );
 }

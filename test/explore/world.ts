@@ -4,31 +4,26 @@
  * record once.
  */
 import { containsRange, normalRanges } from "../../src/core/coverage/ranges.ts";
-import type { Span, StreamKey } from "../../src/core/records/stream.ts";
+import type { Span } from "../../src/core/records/stream.ts";
 import { settleJobs } from "../sim/clock.ts";
+import { leaseComplaints } from "./lease-rules.ts";
 import { Operations } from "./operations.ts";
 import { Owner, type OwnerOptions } from "./owner.ts";
-import { type Canary, Place } from "./places.ts";
+import { type Canary, coveredIn, Place, type StateJson, stateOf } from "./places.ts";
+import { Recoverer } from "./recoverer.ts";
 
 export interface Case {
   readonly name: string;
   readonly batches: readonly (readonly Span[])[];
   /** The first one is there from the start, the others begin at any time. */
   readonly owners: readonly Omit<OwnerOptions, "serial">[];
+  /** Those that come to their end before. */
+  readonly before?: readonly Omit<OwnerOptions, "serial">[];
   readonly sinks: 1 | 2;
   /** How many owners may end at any moment. */
   readonly crashes: number;
   /** Whether an owner can be told from a dead one; else it may be taken for one while it works on. */
   readonly life: "known" | "unknown";
-}
-
-/** Streams and ranges as the newest state has them, read as plain JSON: not by what is judged. */
-interface StateJson {
-  readonly streams: readonly {
-    readonly stream: StreamKey;
-    readonly covered: readonly (readonly [string, string])[];
-  }[];
-  readonly intents: readonly unknown[];
 }
 
 /** How an owner may end whose turn it is not any more. */
@@ -38,29 +33,40 @@ const GIVES_UP: ReadonlySet<string> = new Set([
   "coverage.epoch_behind",
   "coverage.unavailable",
 ]);
+/** Serial numbers: of owners that come to their end before all others, and of those behind all others. */
+const BEFORE = 5;
 const LAST = 9;
+const LAST_RECOVERY = 10;
 
 export class World {
   readonly #case: Case;
   readonly #operations = new Operations();
   readonly #places: readonly Place[];
-  readonly #owners = new Map<number, Owner>();
+  readonly #owners = new Map<number, Owner | Recoverer>();
   readonly #dead = new Set<number>();
   /** Of each owner all that it has seen: with the durable world that is all that decides what comes. */
   readonly #seen = new Map<number, string>();
   readonly #complaints: string[] = [];
   readonly #canary: Canary | null;
+  readonly #leases: boolean;
+  /** By place, as it was looked at. */
+  readonly #states = new Map<Place, StateJson | null>();
   #last = false;
 
   private constructor(which: Case, canary: Canary | null) {
     this.#case = which;
     this.#canary = canary;
+    this.#leases = which.owners.some((o) => o.recovers);
     const names = which.sinks === 1 ? ["raw"] : ["raw", "side"];
     this.#places = names.map((name) => new Place(name, canary));
   }
 
   static async begin(which: Case, canary: Canary | null): Promise<World> {
     const world = new World(which, canary);
+    for (const n of (which.before ?? []).keys()) {
+      await world.act(`start ${BEFORE + n}`);
+      await world.#runs(BEFORE + n);
+    }
     await world.act("start 0");
     return world;
   }
@@ -105,24 +111,28 @@ export class World {
   }
 
   #start(n: number): void {
-    const options = n === LAST ? this.#lastOptions : this.#case.owners[n]!;
-    const { batches } = this.#case;
+    const { batches, owners, before = [] } = this.#case;
+    const options = n >= LAST ? this.#lastOptions : (owners[n] ?? before[n - BEFORE]!);
     const world = {
       ...{ batches, operations: this.#operations, places: this.#places, canary: this.#canary },
+      leases: this.#leases,
       life: (other: number) => this.#life(other),
       acknowledged: (spans: readonly Span[]) => this.#acknowledged(spans),
     };
-    this.#owners.set(n, new Owner(world, { ...options, serial: n }));
+    const recovers = n === LAST_RECOVERY || (n < LAST && options.recovers === true);
+    this.#owners.set(n, recovers ? new Recoverer(world, n) : new Owner(world, { ...options, serial: n }));
   }
 
   get #lastOptions(): Omit<OwnerOptions, "serial"> {
     const { batches, owners } = this.#case;
     const streams = [...new Set(batches.flat().map((s) => s.stream))];
-    return { streams, groupEpoch: owners[0]!.groupEpoch === null ? null : 1 + LAST };
+    const groups = owners.find((o) => o.recovers !== true)?.groupEpoch ?? null;
+    return { streams, groupEpoch: groups === null ? null : 1 + LAST };
   }
 
   #life(n: number): "alive" | "dead" | "unknown" {
-    if (this.#last) return n === LAST ? "alive" : "dead";
+    if (this.#last || n >= BEFORE)
+      return n >= LAST && this.#owners.get(n)?.outcome === "running" ? "alive" : "dead";
     if (this.#case.life === "unknown") return "unknown";
     return !this.#dead.has(n) && this.#owners.get(n)?.outcome === "running" ? "alive" : "dead";
   }
@@ -151,6 +161,7 @@ export class World {
   /** Never leads: what is covered is there, once, and what comes after another sink is there, too. */
   #look(): void {
     for (const [n, place] of this.#places.entries()) {
+      this.#lookAtLeases(place);
       const rows = place.rows;
       const there = new Set(rows);
       if (there.size < rows.length) this.#complaints.push(`${place.name}: a row is there twice`);
@@ -168,6 +179,24 @@ export class World {
         this.#complaints.push(`owner ${n} ends: ${outcome.code}: ${outcome.message}`);
   }
 
+  #lookAtLeases(place: Place): void {
+    const now = stateOf(place);
+    if (now !== null) this.#complaints.push(...leaseComplaints(this.#states.get(place) ?? null, now));
+    this.#states.set(place, now);
+  }
+
+  /** Alone, to its end. */
+  async #runs(n: number): Promise<void> {
+    for (let steps = 0; this.#owners.get(n)?.outcome === "running"; steps++) {
+      const [next] = this.#operations.enabled.filter((o) => o.owner === n);
+      if (next === undefined || steps > 1_000) {
+        this.#complaints.push(`owner ${n} does not come to its end`);
+        return;
+      }
+      await this.act(`do ${n} ${next.name}`);
+    }
+  }
+
   /** Nothing is left to happen: the next start must bring everything to its end. */
   async finish(): Promise<void> {
     for (const [n, o] of this.#owners)
@@ -175,13 +204,10 @@ export class World {
         this.#complaints.push(`owner ${n} waits for nothing`);
     this.#last = true;
     await this.act(`start ${LAST}`);
-    for (let steps = 0; this.#owners.get(LAST)?.outcome === "running"; steps++) {
-      const [next] = this.#operations.enabled.filter((o) => o.owner === LAST);
-      if (next === undefined || steps > 1_000) {
-        this.#complaints.push("the last owner does not come to its end");
-        return;
-      }
-      await this.act(`do ${LAST} ${next.name}`);
+    await this.#runs(LAST);
+    if (this.#leases) {
+      await this.act(`start ${LAST_RECOVERY}`);
+      await this.#runs(LAST_RECOVERY);
     }
     const wanted = this.#case.batches
       .flat()
@@ -196,18 +222,4 @@ export class World {
         this.#complaints.push(`${place.name}: an intent is left in the end`);
     }
   }
-}
-
-function stateOf({ newest }: Place): StateJson | null {
-  return newest === null ? null : (JSON.parse(new TextDecoder().decode(newest.bytes)) as StateJson);
-}
-
-function coveredIn(place: Place): Map<StreamKey, { readonly from: bigint; readonly next: bigint }[]> {
-  const streams = stateOf(place)?.streams ?? [];
-  return new Map(
-    streams.map((s) => [
-      s.stream,
-      s.covered.map(([from, next]) => ({ from: BigInt(from), next: BigInt(next) })),
-    ]),
-  );
 }

@@ -12,6 +12,8 @@ import { systemClock } from "../../src/adapters/system/clock.ts";
 import { systemSaslCrypto } from "../../src/adapters/system/sasl-crypto.ts";
 import { committedValues } from "../contract/committed-values.ts";
 import { kafkaSinkContract, type SinkBench } from "../contract/kafka-sink-contract.ts";
+import { KAFKA_LEASE_MS, kafkaWindows, WINDOW_STREAM } from "../contract/kafka-windows.ts";
+import { windowContract } from "../contract/window-contract.ts";
 import { demandBrokers } from "../e2e/demand-brokers.ts";
 import { CLUSTERS, fresh, type Served } from "../e2e/real-kafka.ts";
 import { until } from "../e2e/until.ts";
@@ -74,3 +76,12 @@ async function benchOf(served: Served): Promise<SinkBench> {
 }
 
 for (const served of CLUSTERS) kafkaSinkContract(`Kafka ${served.version}`, () => benchOf(served));
+
+for (const served of CLUSTERS)
+  windowContract(`topics of Kafka ${served.version}`, WINDOW_STREAM, async () => {
+    let passed = 0;
+    const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + passed };
+    return kafkaWindows(await benchOf(served), clock, async () => {
+      passed += KAFKA_LEASE_MS + 1;
+    });
+  });

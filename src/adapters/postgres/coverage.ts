@@ -5,10 +5,9 @@
  *
  * Every change is a transaction that is safe to repeat, so an answer that was lost costs nothing.
  */
-import { judgeOwners } from "../../core/coverage/judge.ts";
+import { displacedOwners, judgeOwners } from "../../core/coverage/judge.ts";
 import { waitedOut } from "../../core/coverage/outage.ts";
 import { Silence } from "../../core/coverage/silence.ts";
-import type { Owner } from "../../core/coverage/state.ts";
 import { isRecovery } from "../../core/coverage/windows.ts";
 import { asFailure, Failure } from "../../core/failure/failure.ts";
 import type {
@@ -121,24 +120,12 @@ export class PostgresCoverage implements WindowCoverage {
       const place = `${this.#o.settings.hosts.map((h) => h.host).join(",")} schema ${this.#o.stateSchema}`;
       const judge = { instance, host, clock, leaseMs, place, signal, owners, waiting };
       const there = await owners();
-      const gone = await this.#displaced(there, (ingest) => judgeOwners(judge, ingest));
+      const me = { instance, host, shared: this.#o.shared === true };
+      const gone = await displacedOwners(me, there, (ingest) => judgeOwners(judge, ingest));
       if (await lasting(() => this.#transaction((c) => this.#enter(c, gone, since)))) break;
     }
     this.#entered = true;
     if (this.#recovers) await lasting(() => this.#look());
-  }
-
-  /** Of recovery only its like: a grant takes live owners out, with what that takes. */
-  async #displaced(
-    there: readonly Owner[],
-    judged: (ingest: readonly Owner[]) => Promise<ReadonlyMap<string, number>>,
-  ): Promise<ReadonlyMap<string, number>> {
-    const { host } = this.#p;
-    const recovery = there.filter((o) => isRecovery(o.instance));
-    if (this.#recovers) return surelyDead(recovery, host);
-    if (this.#o.shared) return surelyDead(there, host);
-    const ingest = there.filter((o) => !isRecovery(o.instance));
-    return new Map([...(await judged(ingest)), ...surelyDead(recovery, host)]);
   }
 
   claim(streams: readonly StreamKey[], groupEpoch: number | null): Promise<readonly Claim[]> {
@@ -177,10 +164,10 @@ export class PostgresCoverage implements WindowCoverage {
   async leaseWindows(wanted: readonly Span[]): Promise<readonly LeasedWindow[]> {
     const { instance } = this.#o;
     const serial = ++this.#leases;
-    const granted = await this.#owned(async (c) => {
-      await lockSink(c, this.#key);
-      return grantWindows(c, this.#names, this.#key, { holder: instance, serial, wanted, gone: this.#gone });
-    });
+    const granted = await this.#owned(
+      (c) => grantWindows(c, this.#names, this.#key, { holder: instance, serial, wanted, gone: this.#gone }),
+      (c) => lockSink(c, this.#key),
+    );
     this.#held = new Set(granted.map(nameOf));
     return granted;
   }
@@ -268,11 +255,11 @@ export class PostgresCoverage implements WindowCoverage {
     const of = [this.#key.pipeline, this.#key.sink, this.#o.instance];
     await c.pipeline([
       {
-        sql: `UPDATE ${this.#names.table("stream")} SET owner = NULL WHERE pipeline = $1 AND sink = $2 AND owner = $3`,
+        sql: `DELETE FROM ${this.#names.table("owner")} WHERE pipeline = $1 AND sink = $2 AND instance = $3`,
         parameters: of,
       },
       {
-        sql: `DELETE FROM ${this.#names.table("owner")} WHERE pipeline = $1 AND sink = $2 AND instance = $3`,
+        sql: `UPDATE ${this.#names.table("stream")} SET owner = NULL WHERE pipeline = $1 AND sink = $2 AND owner = $3`,
         parameters: of,
       },
     ]);
@@ -281,10 +268,15 @@ export class PostgresCoverage implements WindowCoverage {
 
   // ---- transactions
 
-  async #owned<T>(work: (c: PgConnection) => Promise<T>): Promise<T> {
+  /** `locked`: what is locked before the owner's row, in the one order that all of us keep (state/owners.ts). */
+  async #owned<T>(
+    work: (c: PgConnection) => Promise<T>,
+    locked: (c: PgConnection) => Promise<void> = async () => {},
+  ): Promise<T> {
     if (this.#fenced !== null) throw this.#fenced;
     try {
       return await this.#transaction(async (c) => {
+        await locked(c);
         await requireOwner(c, this.#names, this.#key, this.#o.instance);
         return work(c);
       });
@@ -330,11 +322,6 @@ export class PostgresCoverage implements WindowCoverage {
     const trouble = (f: Failure | null) => this.#p.trouble?.(f);
     return waitedOut({ pause, trouble }, fn, passing);
   }
-}
-
-function surelyDead(owners: readonly Owner[], host: HostIdentity): ReadonlyMap<string, number> {
-  const dead = owners.filter((o) => host.isAlive(o.host) === "dead");
-  return new Map(dead.map((o) => [o.instance, o.beat]));
 }
 
 const nameOf = ({ authority }: LeasedWindow): string => (authority.kind === "lease" ? authority.window : "");

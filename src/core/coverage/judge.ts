@@ -4,6 +4,7 @@ import type { HostIdentity } from "../ports/host-identity.ts";
 import { type Clock, sleep } from "../time/clock.ts";
 import { ownerText } from "./changes.ts";
 import type { Owner } from "./state.ts";
+import { isRecovery } from "./windows.ts";
 
 export interface Judge {
   /** Of the process that wants to enter. */
@@ -53,4 +54,26 @@ function owned(o: Owner, place: string): Failure {
     at: place,
     hint: "Stop it first, or give this pipeline another name or path",
   });
+}
+
+/** Those of the owners whose machine knows them to be dead, with their beats. */
+export function surelyDead(owners: readonly Owner[], host: HostIdentity): ReadonlyMap<string, number> {
+  const dead = owners.filter((o) => host.isAlive(o.host) === "dead");
+  return new Map(dead.map((o) => [o.instance, o.beat]));
+}
+
+/**
+ * Whose place somebody may take who enters. Recovery takes that of its like only: a grant takes live owners out, with what that
+ * takes. `judged`: of those who read the source, for one who must be alone with them.
+ */
+export async function displacedOwners(
+  me: { readonly instance: string; readonly shared: boolean; readonly host: HostIdentity },
+  there: readonly Owner[],
+  judged: (ingest: readonly Owner[]) => Promise<ReadonlyMap<string, number>>,
+): Promise<ReadonlyMap<string, number>> {
+  const recovery = there.filter((o) => isRecovery(o.instance));
+  if (isRecovery(me.instance)) return surelyDead(recovery, me.host);
+  if (me.shared) return surelyDead(there, me.host);
+  const ingest = there.filter((o) => !isRecovery(o.instance));
+  return new Map([...(await judged(ingest)), ...surelyDead(recovery, me.host)]);
 }

@@ -357,8 +357,7 @@ export class Secondary implements CommitListener {
     const keys = new Set(held.spans.map((s) => s.stream));
     for (const k of [...this.#known.values()]) {
       // Streams of a lane that write under one identity lose it together.
-      const shares =
-        k.lane === lane && k.authority?.kind === "generation" && k.authority.writer !== undefined;
+      const shares = k.lane === lane && k.authority?.writer !== undefined;
       if (!keys.has(k.key) && !shares) continue;
       this.#known.set(k.stream, { ...k, authority: null });
     }

@@ -31,6 +31,7 @@ export type Authority =
       readonly lease: number;
       /** Of the window; absent where it is of no stream. Not stored, as the window's name tells it. */
       readonly stream?: StreamKey;
+      readonly writer?: WriterIdentity;
     };
 
 export interface Intent {

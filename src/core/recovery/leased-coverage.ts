@@ -19,6 +19,9 @@ export class LeasedCoverage implements StreamCoverage {
   readonly #of: WindowCoverage;
   readonly #windows: readonly LeasedWindow[];
   readonly #wanted: Wanted;
+  readonly #claimed = new Set<StreamKey>();
+  /** A set was refused, and with it the identity under which it was written: only another lease gives another one. */
+  #spent: Failure | null = null;
 
   /** `wanted`: what of the windows is to be filled. `of` is open, and stays so. */
   constructor(of: WindowCoverage, windows: readonly LeasedWindow[], wanted: Wanted) {
@@ -29,7 +32,8 @@ export class LeasedCoverage implements StreamCoverage {
 
   get fenced(): Failure | null {
     const lost = this.#windows.find((w) => !this.#of.holds(w));
-    if (this.#of.fenced !== null || lost === undefined) return this.#of.fenced;
+    if (this.#of.fenced !== null) return this.#of.fenced;
+    if (lost === undefined) return this.#spent;
     const { stream, range } = lost;
     return new Failure("coverage.fenced", `the lease of ${stream} [${range.from}, ${range.next}) is over`, {
       hint: "Was this process stopped or cut off for longer than the lease? Others fill the window",
@@ -37,8 +41,14 @@ export class LeasedCoverage implements StreamCoverage {
   }
 
   claim(streams: readonly StreamKey[]): Promise<readonly Claim[]> {
+    const again = streams.find((s) => this.#claimed.has(s) && this.#authorityOf(s)?.writer !== undefined);
+    if (again !== undefined)
+      this.#spent = new Failure("coverage.fenced", `a set under the lease of ${again} did not land`, {
+        hint: "What is missing is filled under the next lease",
+      });
     const { fenced } = this;
     if (fenced !== null) return Promise.reject(fenced);
+    for (const s of streams) this.#claimed.add(s);
     return Promise.resolve(streams.map((stream) => this.#claim(stream)));
   }
 
@@ -46,8 +56,12 @@ export class LeasedCoverage implements StreamCoverage {
     const covered = subtractRanges(ALL, this.#wanted.get(stream) ?? []);
     // Nothing is written without a window, as nothing is lacking then.
     const none: Authority = { kind: "lease", window: "", lease: 0, stream };
-    const authority = this.#windows.find((w) => w.stream === stream)?.authority ?? none;
+    const authority = this.#authorityOf(stream) ?? none;
     return { stream, authority, covered, lost: [], origin: null, staleCommit: null };
+  }
+
+  #authorityOf(stream: StreamKey): Authority | undefined {
+    return this.#windows.find((w) => w.stream === stream)?.authority;
   }
 
   covered(stream: StreamKey): Promise<readonly Range[]> {

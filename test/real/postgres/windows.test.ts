@@ -3,11 +3,14 @@
  * processes on a real server; only the clock by which silence is judged is ours.
  */
 import { describe, expect, test } from "bun:test";
+import { PgConnection } from "../../../src/adapters/postgres/client.ts";
 import { PostgresCoverage } from "../../../src/adapters/postgres/coverage.ts";
+import { lockSink } from "../../../src/adapters/postgres/state/owners.ts";
 import { recoveryInstance } from "../../../src/core/coverage/windows.ts";
 import type { Life } from "../../../src/core/ports/host-identity.ts";
 import { windowContract } from "../../contract/window-contract.ts";
 import { row } from "../../core/formats/parquet/rows.ts";
+import { until } from "../../e2e/until.ts";
 import { demandPostgres, freshDatabase, POSTGRES, parts, psql, settings } from "./server.ts";
 import { KEY, Sink } from "./sink.ts";
 
@@ -71,6 +74,27 @@ describe.skipIf(POSTGRES === null)("windows in PostgreSQL", () => {
     expect(window?.range).toEqual({ from: 0n, next: 10n });
     const rows = Array.from({ length: 10 }, (_, i) => row(BigInt(i)));
     expect(await sink.land(rows, [window!.authority])).toMatchObject({ covered: true, rows: 10 });
+    await sink.close();
+  });
+
+  test("a lease and whoever has the sink's lock never wait for each other", async () => {
+    const database = await freshDatabase();
+    const instance = recoveryInstance("here");
+    const sink = new Sink({ settings: settings(database), instance });
+    await sink.prepare();
+    await sink.coverage.open();
+    const other = await PgConnection.open(settings(database), parts);
+    await other.script("BEGIN");
+    await lockSink(other, { pipeline: "p", sink: "raw" });
+    const leasing = sink.coverage.leaseWindows([{ stream: KEY, from: 0n, next: 10n }]);
+    const waiting = `select count(*) from pg_locks where locktype = 'advisory' and not granted
+      and database = (select oid from pg_database where datname = current_database())`;
+    await until("the lease waits", async () => (await psql(database, waiting)).trim() === "1");
+    // As whoever enters does with owners that are gone: were the row taken already, the server would end one of the two.
+    await other.query("DELETE FROM twg.owner WHERE instance = $1", instance);
+    await other.script("ROLLBACK");
+    expect((await leasing)[0]?.range).toEqual({ from: 0n, next: 10n });
+    other.close();
     await sink.close();
   });
 });

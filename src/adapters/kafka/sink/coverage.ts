@@ -13,55 +13,64 @@
  *      else all of it again
  *
  * So an identity that was superseded is of no use however late its bytes arrive, and a lane, which never calls
- * InitProducerId, cannot make it good again.
+ * InitProducerId, cannot make it good again. Recovery leases windows in the same way: window-leases.ts.
  */
 import {
   type Change,
-  claim as claimChange,
   enter,
   lease as leaseChange,
-  leave,
   recordLost,
   rememberOrigins,
   rememberTopic,
   requireOwner,
 } from "../../../core/coverage/changes.ts";
-import { judgeOwners } from "../../../core/coverage/judge.ts";
+import { displacedOwners, judgeOwners } from "../../../core/coverage/judge.ts";
 import { passes, waitedOut } from "../../../core/coverage/outage.ts";
-import { normalRanges } from "../../../core/coverage/ranges.ts";
+import { Silence } from "../../../core/coverage/silence.ts";
 import type { Owner } from "../../../core/coverage/state.ts";
+import { isRecovery } from "../../../core/coverage/windows.ts";
 import { Failure } from "../../../core/failure/failure.ts";
 import type {
   Authority,
   Claim,
+  LeasedWindow,
   LostRange,
   Origin,
   Range,
-  StreamCoverage,
   TopicMemory,
+  WindowCoverage,
 } from "../../../core/ports/coverage.ts";
 import type { HostIdentity } from "../../../core/ports/host-identity.ts";
-import type { StreamKey } from "../../../core/records/stream.ts";
+import type { Span, StreamKey } from "../../../core/records/stream.ts";
 import { sleep } from "../../../core/time/clock.ts";
 import type { KafkaClient } from "../client.ts";
-import { columnsOf } from "../producer/columns.ts";
-import { KafkaProducer, type ProducerParts } from "../producer/producer.ts";
+import type { ProducerParts } from "../producer/producer.ts";
+import { claimChange } from "./claim-change.ts";
 import { WriterIdentities } from "./identities.ts";
 import { KeyedLog } from "./keyed-log.ts";
 import { type Decided, SinkLock } from "./lock.ts";
+import { OwnerSigns } from "./signs.ts";
 import {
-  beatKey,
   decodeRanges,
   decodeState,
-  encodeLanded,
   RANGE_PARTITION,
-  rangeKey,
   type SinkKey,
   type SinkState,
   STATE_PARTITION,
   united,
 } from "./state.ts";
 import { prepareCoverageTopic, prepareTargets, type TopicRules } from "./targets.ts";
+import {
+  deadHolders,
+  freeWriter,
+  isGranted,
+  isMoved,
+  keepingWindows,
+  left,
+  strayHolders,
+  WindowLeases,
+  withoutHolders,
+} from "./window-leases.ts";
 
 export interface KafkaCoverageOptions {
   readonly key: SinkKey;
@@ -94,12 +103,14 @@ const LEAVE_MS = 3_000;
 const REQUEST_MS = 30_000;
 /** Longest that a look at the states waits for changes of others. */
 const LOOK_MS = 1_000;
+/** Longest that recovery, which has other sinks to see to, looks at the ranges. */
+const RANGES_MS = 5_000;
 const MOVED_TRIES = 20;
 
 /** Somebody else claimed one of the streams in the middle of our claim. */
 class Moved extends Error {}
 
-export class KafkaCoverage implements StreamCoverage {
+export class KafkaCoverage implements WindowCoverage {
   readonly #o: KafkaCoverageOptions;
   readonly #p: KafkaCoverageParts;
   readonly #life = new AbortController();
@@ -107,8 +118,11 @@ export class KafkaCoverage implements StreamCoverage {
   readonly #ranges: KeyedLog;
   readonly #lock: SinkLock;
   readonly #identities: WriterIdentities;
-  #beats: KafkaProducer | null = null;
-  #beat = 0;
+  readonly #windows: WindowLeases;
+  readonly #silence: Silence;
+  /** Of recovery: who had fallen silent at the last heartbeat. */
+  #gone: ReadonlyMap<string, number> = new Map();
+  readonly #signs: OwnerSigns;
   /** The end of the line of calls: one at a time. */
   #line: Promise<unknown> = Promise.resolve();
   #entered = false;
@@ -128,6 +142,19 @@ export class KafkaCoverage implements StreamCoverage {
     this.#identities = new WriterIdentities(identity, parts);
     const transactionalId = `${idPrefix}.coverage`;
     this.#lock = new SinkLock({ topic, key: options.key, transactionalId }, { ...parts, log: this.#states });
+    this.#signs = new OwnerSigns({ topic, key: options.key, instance }, parts);
+    this.#silence = new Silence({ clock: parts.clock, host: parts.host, leaseMs: options.leaseMs });
+    this.#windows = new WindowLeases(
+      { key: options.key, instance, laneLife },
+      {
+        ...{ lock: this.#lock, states: this.#states, ranges: this.#ranges, identities: this.#identities },
+        prepare: (streams) => this.#prepared(streams, this.#life.signal),
+      },
+    );
+  }
+
+  get #recovers(): boolean {
+    return isRecovery(this.#o.instance);
   }
 
   get fenced(): Failure | null {
@@ -135,14 +162,14 @@ export class KafkaCoverage implements StreamCoverage {
   }
 
   async open(): Promise<void> {
-    const { instance, leaseMs, rules, shared = false } = this.#o;
+    const { instance, leaseMs, rules, idPrefix } = this.#o;
     const { host, clock, waiting, client } = this.#p;
     const { signal } = this.#life;
     const me: Owner = { instance, host: host.self, since: clock.now(), beat: 0 };
     const lasting = <T>(work: () => Promise<T>) =>
       this.#waitedOut(
         () => this.#alone(work),
-        (f) => f.retry,
+        (f) => f.retry && !this.#recovers,
       );
     await lasting(() => prepareCoverageTopic(client, rules, clock, signal));
     // Whatever an earlier process was in the middle of is over, so that it cannot hold up the reading.
@@ -152,14 +179,24 @@ export class KafkaCoverage implements StreamCoverage {
       const place = `${rules.coverageTopic}, sink ${this.#o.key.sink} of ${this.#o.key.pipeline}`;
       const judge = { instance, host, clock, leaseMs, place, signal, owners, waiting };
       const there = await owners();
-      const gone = shared
-        ? new Map(there.filter((o) => host.isAlive(o.host) === "dead").map((o) => [o.instance, o.beat]))
-        : await judgeOwners(judge, there);
-      const change = enter(me, gone, !shared);
-      const left = await lasting(() => this.#lock.change((s) => asDecided(s, change(s.coverage)), signal));
+      const shared = this.#o.shared === true;
+      const gone = await displacedOwners({ instance, host, shared }, there, (ingest) =>
+        judgeOwners(judge, ingest),
+      );
+      const change = enter(me, gone, !shared && !this.#recovers);
+      const enters = (s: SinkState): Decided<readonly Owner[]> => {
+        const { state, answer } = change(s.coverage);
+        const coverage = keepingWindows(s, state, null);
+        if (!this.#recovers) return { state: { ...s, coverage }, answer };
+        const writer = s.holders.get(instance) ?? freeWriter(idPrefix, s);
+        this.#windows.enter(writer);
+        return { state: { ...s, coverage, holders: new Map(s.holders).set(instance, writer) }, answer };
+      };
+      const left = await lasting(() => this.#lock.change(enters, signal));
       if (left.length === 0) break;
     }
     this.#entered = true;
+    if (this.#recovers) await this.#alone(() => this.#look());
   }
 
   claim(
@@ -177,8 +214,7 @@ export class KafkaCoverage implements StreamCoverage {
   ): Promise<readonly Claim[]> {
     const { signal } = this.#life;
     await this.#states.read(signal);
-    const { targets } = decodeState(this.#o.key, this.#states.entries);
-    const ids = await prepareTargets(this.#p.client, this.#o.rules, streams, targets, this.#p.clock, signal);
+    const ids = await this.#prepared(streams, signal);
     for (let tries = 1; ; tries++) {
       try {
         return await this.#tryClaim(streams, groupEpoch, lanes, ids);
@@ -188,6 +224,12 @@ export class KafkaCoverage implements StreamCoverage {
           throw new Failure("kafka.timeout", `others claimed the same streams ${tries} times meanwhile`);
       }
     }
+  }
+
+  /** Looks at the topics that the streams go to; their ids. */
+  #prepared(streams: readonly StreamKey[], signal: AbortSignal): Promise<ReadonlyMap<string, string>> {
+    const { targets } = decodeState(this.#o.key, this.#states.entries);
+    return prepareTargets(this.#p.client, this.#o.rules, streams, targets, this.#p.clock, signal);
   }
 
   async #tryClaim(
@@ -203,46 +245,28 @@ export class KafkaCoverage implements StreamCoverage {
     const seen = decodeState(key, this.#states.entries);
     // Whoever was displaced must not fence those that have the sink now.
     if (whole) requireOwner(seen.coverage, instance);
+    const strays = strayHolders(seen);
+    // What a recovery that is gone left open would hold the reading up.
+    for (const id of [...strays.values(), ...deadHolders(seen, this.#p.host)])
+      await this.#identities.fence(id, signal);
     const writers = await this.#identities.takeOver(streams, lanes, seen, signal);
     await this.#ranges.readToEnd(signal);
     const landed = decodeRanges(key, this.#ranges.entries);
-    return this.#lock.change((now): Decided<readonly Claim[]> => {
-      requireOwner(now.coverage, instance);
-      if (streams.some((s) => isMoved(s, seen, now))) throw new Moved();
-      const { state, answer } = claimChange(streams, groupEpoch, instance)(now.coverage);
-      const writing = new Map(now.writers);
-      const ranges = new Map<string, string | null>();
-      const generations = new Map(answer.map((a) => [a.kind === "generation" ? a.stream : "", a]));
-      const claims = streams.map((stream, i): Claim => {
-        const authority = generations.get(stream)!;
-        const writer = writers[i]!;
-        writing.set(stream, writer.id);
-        const parts = landed.get(stream) ?? new Map();
-        const all = united(parts.values());
-        if (authority.kind === "generation" && parts.size > 0) {
-          for (const generation of parts.keys()) ranges.set(rangeKey(key, stream, generation), null);
-          // Under the generation before, since the lane begins its own with what it lands itself.
-          ranges.set(rangeKey(key, stream, authority.generation - 1), encodeLanded(all));
-        }
-        const { origin, staleCommit, lost } = state.streams.get(stream)!;
-        return {
-          stream,
-          authority: { ...authority, writer } as Authority,
-          covered: all.ranges,
-          lost: normalRanges(lost),
-          origin,
-          staleCommit,
-        };
-      });
-      const known = new Map([...now.targets, ...targets]);
-      return { state: { coverage: state, writers: writing, targets: known }, ranges, answer: claims };
+    const wish = { key, instance, streams, groupEpoch, writers, seen, landed, targets };
+    const claims = await this.#lock.change((found): Decided<readonly Claim[]> => {
+      requireOwner(found.coverage, instance);
+      if (isGranted(seen, found) || streams.some((s) => isMoved(s, seen, found))) throw new Moved();
+      return claimChange(withoutHolders(found, strays), wish);
     }, signal);
+    this.#signs.claimed(claims);
+    return claims;
   }
 
   async release(streams: readonly StreamKey[]): Promise<void> {
     const { instance } = this.#o;
     await this.#alone(() =>
-      this.#lock.change(({ coverage, writers, targets }) => {
+      this.#lock.change((now) => {
+        const { coverage, writers } = now;
         const kept = new Map(writers);
         const all = new Map(coverage.streams);
         for (const stream of streams) {
@@ -251,15 +275,18 @@ export class KafkaCoverage implements StreamCoverage {
           all.set(stream, { ...s, owner: null });
           kept.delete(stream);
         }
-        const state = { coverage: { ...coverage, streams: all }, writers: kept, targets };
+        const state = { ...now, coverage: { ...coverage, streams: all }, writers: kept };
         return { state, answer: undefined };
       }, this.#life.signal),
     );
+    this.#identities.released(streams);
   }
 
   async covered(stream: StreamKey): Promise<readonly Range[]> {
     return this.#alone(async () => {
-      await this.#ranges.readToEnd(this.#life.signal);
+      const { signal } = this.#life;
+      if (this.#recovers) await this.#ranges.readToEndWithin(RANGES_MS, signal);
+      else await this.#ranges.readToEnd(signal);
       const parts = decodeRanges(this.#o.key, this.#ranges.entries).get(stream);
       return united(parts?.values() ?? []).ranges;
     });
@@ -290,39 +317,40 @@ export class KafkaCoverage implements StreamCoverage {
     return this.#owned(leaseChange(window, this.#o.instance));
   }
 
+  leaseWindows(wanted: readonly Span[]): Promise<readonly LeasedWindow[]> {
+    return this.#noting(() => this.#windows.lease(wanted, this.#gone, this.#life.signal));
+  }
+
+  releaseWindows(): Promise<void> {
+    return this.#noting(() => this.#windows.release(this.#life.signal));
+  }
+
+  holds(window: LeasedWindow): boolean {
+    return this.#fenced === null && this.#windows.holds(window);
+  }
+
   /** Without the lock, which a claim of somebody else may need just now. */
-  heartbeat(): Promise<void> {
-    return this.#alone(async () => {
-      if (this.#fenced !== null) throw this.#fenced;
-      const { signal } = this.#life;
-      try {
-        // A change that hangs is not waited for: the next claim or the next beat sees what came of it.
-        if (await this.#states.readToEndWithin(LOOK_MS, signal))
-          requireOwner(decodeState(this.#o.key, this.#states.entries).coverage, this.#o.instance);
-      } catch (e) {
-        throw this.#noted(e);
-      }
-      await this.#writeBeat(signal);
+  async heartbeat(heads: ReadonlyMap<StreamKey, bigint> = new Map()): Promise<void> {
+    if (this.#fenced !== null) throw this.#fenced;
+    const { signal } = this.#life;
+    const told = this.#signs.moved(heads);
+    // That recovery lives is seen whatever it is waiting for here.
+    if (this.#recovers) await this.#signs.tell(told, signal);
+    return this.#noting(async () => {
+      await this.#look();
+      if (!this.#recovers) await this.#signs.tell(told, signal);
     });
   }
 
-  async #writeBeat(signal: AbortSignal): Promise<void> {
-    const { client } = this.#p;
-    const { rules, key, instance } = this.#o;
-    const options = { lingerMs: 0, batchBytes: 16 * 1024, deliveryTimeoutMs: REQUEST_MS };
-    if (this.#beats === null) {
-      this.#beats = new KafkaProducer(client, options, this.#p);
-      await this.#beats.start(signal);
-    }
-    try {
-      const record = { key: beatKey(key, instance), value: String(++this.#beat) };
-      const to = { partition: STATE_PARTITION, signal };
-      await (await this.#beats.send(rules.coverageTopic, columnsOf([record]), to)).done;
-    } catch (e) {
-      this.#beats?.abort();
-      this.#beats = null;
-      throw e;
-    }
+  /** A change that hangs is not waited for: the next claim or the next beat sees what came of it. */
+  async #look(): Promise<void> {
+    const { key, instance } = this.#o;
+    if (!(await this.#states.readToEndWithin(LOOK_MS, this.#life.signal))) return;
+    const state = decodeState(key, this.#states.entries);
+    requireOwner(state.coverage, instance);
+    if (!this.#recovers) return;
+    this.#gone = this.#silence.gone(state.coverage.owners, instance);
+    this.#windows.look(state);
   }
 
   /** Leaves, so that a successor need not wait for the lease. That it fails changes nothing but that. */
@@ -336,22 +364,16 @@ export class KafkaCoverage implements StreamCoverage {
       await this.#leave(until).catch(() => {});
     }
     this.#lock.close();
-    this.#beats?.abort();
+    this.#signs.close();
     this.#p.client.close();
   }
 
   /** Ends what our lanes left open: until then readers of committed records would wait. */
   async #leave(signal: AbortSignal): Promise<void> {
     await this.#identities.end(LEAVE_MS, signal);
+    if (this.#recovers) await this.#windows.end(signal);
     const { instance } = this.#o;
-    await this.#lock.change((s) => {
-      const { state } = leave(instance)(s.coverage);
-      const free = [...state.streams].flatMap(([stream, { owner }]) => (owner === null ? [stream] : []));
-      const writers = new Map(s.writers);
-      for (const stream of free)
-        if (s.coverage.streams.get(stream)?.owner === instance) writers.delete(stream);
-      return { state: { ...s, coverage: state, writers }, answer: undefined };
-    }, signal);
+    await this.#lock.change((s) => ({ state: left(s, instance), answer: undefined }), signal);
   }
 
   // ---- calls
@@ -359,18 +381,24 @@ export class KafkaCoverage implements StreamCoverage {
   #owned<T>(change: Change<T>): Promise<T> {
     const { instance } = this.#o;
     return this.#waitedOut(() =>
-      this.#alone(async () => {
-        if (this.#fenced !== null) throw this.#fenced;
-        try {
-          return await this.#lock.change((s) => {
-            requireOwner(s.coverage, instance);
-            return asDecided(s, change(s.coverage));
-          }, this.#life.signal);
-        } catch (e) {
-          throw this.#noted(e);
-        }
-      }),
+      this.#noting(() =>
+        this.#lock.change((s) => {
+          requireOwner(s.coverage, instance);
+          return asDecided(s, change(s.coverage));
+        }, this.#life.signal),
+      ),
     );
+  }
+
+  #noting<T>(work: () => Promise<T>): Promise<T> {
+    return this.#alone(async () => {
+      if (this.#fenced !== null) throw this.#fenced;
+      try {
+        return await work();
+      } catch (e) {
+        throw this.#noted(e);
+      }
+    });
   }
 
   #noted(e: unknown): unknown {
@@ -406,11 +434,6 @@ function asDecided<T>(
   { state, answer }: { state: SinkState["coverage"]; answer: T },
 ): Decided<T> {
   return { state: { ...s, coverage: state }, answer };
-}
-
-function isMoved(stream: StreamKey, seen: SinkState, now: SinkState): boolean {
-  const generation = (s: SinkState) => s.coverage.streams.get(stream)?.generation ?? 0;
-  return seen.writers.get(stream) !== now.writers.get(stream) || generation(seen) !== generation(now);
 }
 
 function deadline(clock: ProducerParts["clock"], ms: number): AbortSignal {

@@ -19,6 +19,9 @@ export interface IdentityOptions {
   readonly laneLife: (lane: number) => string;
 }
 
+/** What fencing gives: an identity that nobody uses yet. */
+export type FencingIdentity = Omit<WriterIdentity, "life">;
+
 const REQUEST_MS = 30_000;
 
 export class WriterIdentities {
@@ -26,6 +29,8 @@ export class WriterIdentities {
   readonly #calls: Omit<CallParts, "timeoutMs">;
   /** By transactional id; each was given to a lane, or will be. */
   readonly #mine = new Map<string, WriterIdentity>();
+  /** Under which id each stream is written that was claimed here and not given up. */
+  readonly #written = new Map<StreamKey, string>();
 
   constructor(options: IdentityOptions, calls: Omit<CallParts, "timeoutMs">) {
     this.#o = options;
@@ -41,7 +46,8 @@ export class WriterIdentities {
   ): Promise<readonly WriterIdentity[]> {
     const mine = streams.map((_, i) => ({ id: this.#idOf(lanes[i] ?? 0), lane: lanes[i] ?? 0 }));
     const former = new Set(streams.flatMap((s) => this.#writerOf(s, seen) ?? []));
-    for (const id of former) this.#mine.delete(id);
+    for (const id of [...former, ...streams.flatMap((s) => this.#lostOf(s, seen) ?? [])])
+      this.#mine.delete(id);
     for (const { id, lane } of mine) {
       const life = this.#o.laneLife(lane);
       if (this.#mine.get(id)?.life === life) continue;
@@ -50,6 +56,7 @@ export class WriterIdentities {
       former.delete(id);
     }
     for (const id of former) await this.#initialise(id, REQUEST_MS, signal);
+    for (const [i, stream] of streams.entries()) this.#written.set(stream, mine[i]!.id);
     return mine.map(({ id }) => this.#mine.get(id)!);
   }
 
@@ -60,6 +67,24 @@ export class WriterIdentities {
     // An earlier process wrote it under an id that is ours by now: it was fenced when we took that over.
     const fenced = this.#mine.has(id) && coverage.streams.get(stream)?.owner !== this.#o.instance;
     return fenced ? null : id;
+  }
+
+  /** They were given up in good order: nobody fences us for them. */
+  released(streams: readonly StreamKey[]): void {
+    for (const s of streams) this.#written.delete(s);
+  }
+
+  /** Id of ours under which a stream was written that was taken away from us meanwhile: whoever did so has fenced it. */
+  #lostOf(stream: StreamKey, { coverage }: SinkState): string | null {
+    if (coverage.streams.get(stream)?.owner === this.#o.instance) return null;
+    return this.#written.get(stream) ?? null;
+  }
+
+  /** Fences everybody who writes under the id: whatever was begun under it is aborted, or committed, when this is answered. */
+  async fence(id: string, signal: AbortSignal): Promise<FencingIdentity> {
+    this.#mine.delete(id);
+    const { id: producerId, epoch } = await this.#initialise(id, REQUEST_MS, signal);
+    return { id, producerId, epoch };
   }
 
   #idOf(lane: number): string {

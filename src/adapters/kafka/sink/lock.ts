@@ -22,6 +22,7 @@ import {
   decodeState,
   type Entries,
   encodeState,
+  headKey,
   RANGE_PARTITION,
   type SinkKey,
   type SinkState,
@@ -133,10 +134,19 @@ export class SinkLock {
   }
 }
 
-/** Signs of life of processes that have left. */
+/** Signs of life, and heads, of processes that have left. */
 function strayBeats(key: SinkKey, entries: Entries, { coverage }: SinkState): Map<string, null> {
-  const owners = new Set(coverage.owners.map((o) => beatKey(key, o.instance)));
-  const beats = beatKey(key, "");
-  const strays = [...entries.keys()].filter((name) => name.startsWith(beats) && !owners.has(name));
+  const owners = new Set(coverage.owners.map((o) => o.instance));
+  const strays = [...entries.keys()].filter((name) => {
+    const of = teller(key, name);
+    return of !== null && !owners.has(of);
+  });
   return new Map(strays.map((name) => [name, null]));
+}
+
+/** Whose sign of life, or head, the key is of; null: of neither. */
+function teller(key: SinkKey, name: string): string | null {
+  for (const start of [beatKey(key, ""), headKey(key, "", "").slice(0, -1)])
+    if (name.startsWith(start)) return name.slice(start.length).split("/")[0] ?? null;
+  return null;
 }

@@ -1,6 +1,7 @@
 /** All of a sink's coverage as one value, for those who only look. */
 import type { Codecs } from "../../../core/compression/codec.ts";
 import type { CoverageState, StreamState } from "../../../core/coverage/state.ts";
+import { windowName } from "../../../core/coverage/windows.ts";
 import type { StreamKey } from "../../../core/records/stream.ts";
 import type { Clock } from "../../../core/time/clock.ts";
 import type { KafkaClient } from "../client.ts";
@@ -31,7 +32,7 @@ export async function readCoverageTopic(
   );
   for (const log of logs) await log.readToEndWithin(STABLE_MS, client.life);
   const [states, ranges] = logs;
-  const { coverage } = decodeState(key, states?.entries ?? new Map());
+  const { coverage, heads } = decodeState(key, states?.entries ?? new Map());
   const landed = decodeRanges(key, ranges?.entries ?? new Map());
   const streams = new Map<StreamKey, StreamState>();
   const total = { rows: 0, bytes: 0 };
@@ -43,5 +44,6 @@ export async function readCoverageTopic(
   }
   // No files: what landed stands as one entry of the index that is not kept anywhere.
   const segments = [{ name: "topic", entries: 0, files: 0, level: 0, ...total }];
-  return { ...coverage, streams, segments };
+  const told = heads.map((head) => [windowName(head), { lease: 0, owner: head.holder }] as const);
+  return { ...coverage, streams, segments, leases: new Map([...coverage.leases, ...told]) };
 }

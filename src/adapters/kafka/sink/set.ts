@@ -9,6 +9,7 @@
 
 import { isOutage } from "../../../core/coverage/outage.ts";
 import { overlapsRange, unionRanges } from "../../../core/coverage/ranges.ts";
+import { parseWindow } from "../../../core/coverage/windows.ts";
 import type { TRANSACTION_POINTS } from "../../../core/delivery/crash-points.ts";
 import { asFailure, Failure } from "../../../core/failure/failure.ts";
 import type { Authority, WriterIdentity } from "../../../core/ports/coverage.ts";
@@ -232,7 +233,9 @@ export class TransactionSet {
     const streams = new Set(spans.map((s) => s.stream));
     let writer = this.#writer;
     for (const a of authorities) {
-      if (a.kind !== "generation" || !streams.delete(a.stream)) continue;
+      if (a.stream === undefined || !streams.delete(a.stream)) continue;
+      const beyond = beyondLease(a, spans);
+      if (beyond !== null) throw new Refused("fenced", new Failure("kafka.producer_fenced", beyond));
       writer ??= a.writer ?? null;
       if (writer === null || a.writer === undefined || !sameIdentity(writer, a.writer)) {
         const detail = `${a.stream} was claimed anew while the set was open`;
@@ -252,23 +255,42 @@ export class TransactionSet {
   #landing(spans: readonly Span[], authorities: readonly Authority[]): Map<StreamKey, Held> {
     const all = new Map<StreamKey, Held>();
     for (const a of authorities) {
-      if (a.kind !== "generation") continue;
-      const known = this.#lane.landed.get(a.stream);
-      const before = known?.generation === a.generation ? known.landed : NOTHING;
+      const { stream } = a;
+      if (stream === undefined) continue;
+      const generation = partOf(a);
+      const known = this.#lane.landed.get(stream);
+      const before = known?.generation === generation ? known.landed : NOTHING;
       let { ranges } = before;
-      for (const span of spans.filter((s) => s.stream === a.stream)) {
+      for (const span of spans.filter((s) => s.stream === stream)) {
         if (overlapsRange(ranges, span)) {
-          const detail = `${a.stream} [${span.from}, ${span.next}) is covered in part`;
+          const detail = `${stream} [${span.from}, ${span.next}) is covered in part`;
           throw new Refused("overlap", new Failure("kafka.producer_fenced", detail));
         }
         ranges = unionRanges(ranges, [{ from: span.from, next: span.next }]);
       }
-      const { rows = 0, bytes = 0 } = this.#byStream.get(a.stream) ?? {};
+      const { rows = 0, bytes = 0 } = this.#byStream.get(stream) ?? {};
       const landed = { ranges, rows: before.rows + rows, bytes: before.bytes + bytes };
-      all.set(a.stream, { generation: a.generation, landed });
+      all.set(stream, { generation, landed });
     }
     return all;
   }
+}
+
+/** Under which number ranges stand: see state.ts. */
+const partOf = (a: Authority): number => (a.kind === "generation" ? a.generation : -a.lease);
+
+/** Why a lease does not allow one of the spans of its stream; null: it does, or it is none. */
+function beyondLease(a: Authority, spans: readonly Span[]): string | null {
+  if (a.kind === "generation") return null;
+  const w = parseWindow(a.window);
+  const beyond = spans.find(
+    (s) =>
+      s.stream === a.stream &&
+      (w?.stream !== s.stream || s.from < w.from || w.next === null || w.next < s.next),
+  );
+  return beyond === undefined
+    ? null
+    : `${beyond.stream} [${beyond.from}, ${beyond.next}) is not within ${a.window}`;
 }
 
 const NOTHING: Landed = { ranges: [], rows: 0, bytes: 0 };

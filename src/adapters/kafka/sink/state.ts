@@ -5,9 +5,12 @@
  *     owner/<instance>    who has the sink open            stream/<stream>  generation, writer, origin, losses
  *     topic/<name>        incarnation of a source's topic  lease/<window>   leases of recovery windows
  *     target/<topic>      id of a topic that was written to
- *     beat/<instance>     sign of life; the only one that is written without the lock
+ *     holder/<instance>   transactional id of a recovery process, until it is fenced: windows.ts
+ *     beat/<instance>     sign of life                 head/<instance>/<stream>  see windows.ts; these two are written
+ *                                                                                without the lock
  *   partition 1, written in the transactions of the records
  *     range/<stream>/<generation>  what was covered under it; a claim unites all of a stream under the new one
+ *     range/<stream>/-<lease>      what was covered under a lease: negative, so that older versions read it as well
  *
  * Positions are texts: JSON's numbers would be exact here, but not in everything that may print them.
  */
@@ -18,6 +21,7 @@ import {
   type Owner,
   type StreamState,
 } from "../../../core/coverage/state.ts";
+import type { Window } from "../../../core/coverage/windows.ts";
 import { Failure } from "../../../core/failure/failure.ts";
 import type { LostRange } from "../../../core/ports/coverage.ts";
 import type { HostId } from "../../../core/ports/host-identity.ts";
@@ -47,6 +51,10 @@ export interface SinkState {
   readonly writers: ReadonlyMap<StreamKey, string>;
   /** Topic id by name. */
   readonly targets: ReadonlyMap<string, string>;
+  /** Transactional id of each recovery process that is there, or that nobody has fenced since it left. */
+  readonly holders: ReadonlyMap<string, string>;
+  /** Of owners under the generations that their streams have. Read only: owners write them themselves. */
+  readonly heads: readonly Window[];
 }
 
 export type Entries = ReadonlyMap<string, string>;
@@ -54,6 +62,8 @@ export type Entries = ReadonlyMap<string, string>;
 const prefixOf = ({ pipeline, sink }: SinkKey): string => `${FORMAT}/${pipeline}/${sink}/`;
 
 export const beatKey = (key: SinkKey, instance: string): string => `${prefixOf(key)}beat/${instance}`;
+export const headKey = (key: SinkKey, instance: string, stream: StreamKey): string =>
+  `${prefixOf(key)}head/${instance}/${stream}`;
 export const rangeKey = (key: SinkKey, stream: StreamKey, generation: number): string =>
   `${prefixOf(key)}range/${stream}/${generation}`;
 
@@ -67,6 +77,16 @@ interface StreamJson {
   readonly lost: readonly { readonly from: string; readonly next: string; readonly reason: string }[];
 }
 
+interface HeadJson {
+  readonly generation: number;
+  readonly from: string;
+}
+
+export function encodeHead(generation: number, from: bigint): string {
+  const json: HeadJson = { generation, from: String(from) };
+  return JSON.stringify(json);
+}
+
 const position = (text: string | null): bigint | null => (text === null ? null : BigInt(text));
 const textOf = (at: bigint | null): string | null => (at === null ? null : String(at));
 
@@ -78,6 +98,8 @@ export function decodeState(key: SinkKey, entries: Entries): SinkState {
   const topics = new Map<string, { topicId: string; incarnation: number }>();
   const leases = new Map<string, { lease: number; owner: string }>();
   const targets = new Map<string, string>();
+  const holders = new Map<string, string>();
+  const told: { holder: string; stream: StreamKey; generation: number; from: bigint }[] = [];
   const read: Record<string, (name: string, json: unknown) => void> = {
     owner(instance, json) {
       const { host, since } = json as { host: HostId; since: number };
@@ -91,11 +113,25 @@ export function decodeState(key: SinkKey, entries: Entries): SinkState {
     topic: (name, json) => void topics.set(name, json as { topicId: string; incarnation: number }),
     lease: (name, json) => void leases.set(name, json as { lease: number; owner: string }),
     target: (name, json) => void targets.set(name, (json as { topicId: string }).topicId),
-    beat: () => {},
+    holder: (instance, json) => void holders.set(instance, (json as { writer: string }).writer),
+    head(name, json) {
+      const slash = name.indexOf("/");
+      const { generation, from } = json as HeadJson;
+      told.push({
+        ...{ holder: name.slice(0, slash), stream: name.slice(slash + 1) },
+        ...{ generation, from: BigInt(from) },
+      });
+    },
   };
   eachOf(key, entries, (kind, name, json) => read[kind]?.(name, json));
   owners.sort((a, b) => (a.instance < b.instance ? -1 : 1));
-  return { coverage: { ...EMPTY_STATE, owners, streams, topics, leases }, writers, targets };
+  // One of an earlier claim says nothing: since then its stream may have been read again from further below.
+  const heads = told.flatMap(({ holder, stream, generation, from }): Window[] => {
+    const s = streams.get(stream);
+    return s?.owner === holder && s.generation === generation ? [{ holder, stream, from, next: null }] : [];
+  });
+  const coverage = { ...EMPTY_STATE, owners, streams, topics, leases };
+  return { coverage, writers, targets, holders, heads };
 }
 
 function streamOf(s: StreamJson): StreamState {
@@ -142,8 +178,11 @@ function refuseNewer(name: string, { pipeline, sink }: SinkKey): void {
   throw new Failure("coverage.newer_version", `coverage of format ${format}, this version knows ${FORMAT}`);
 }
 
-/** The entries for a state; without those of beats. */
-export function encodeState(key: SinkKey, { coverage, writers, targets }: SinkState): Entries {
+/** The entries for a state; without those of beats and heads. */
+export function encodeState(
+  key: SinkKey,
+  { coverage, writers, targets, holders }: Omit<SinkState, "heads">,
+): Entries {
   const entries = new Map<string, string>();
   const put = (kind: string, name: string, json: unknown) =>
     void entries.set(`${prefixOf(key)}${kind}/${name}`, JSON.stringify(json));
@@ -165,6 +204,7 @@ export function encodeState(key: SinkKey, { coverage, writers, targets }: SinkSt
     put("topic", name, { topicId, incarnation });
   for (const [name, lease] of coverage.leases) put("lease", name, lease);
   for (const [name, topicId] of targets) put("target", name, { topicId });
+  for (const [instance, writer] of holders) put("holder", instance, { writer });
   return entries;
 }
 
@@ -176,7 +216,7 @@ export function changedEntries(before: Entries, after: Entries): ReadonlyMap<str
   return changed;
 }
 
-/** By stream and generation, what the entries of partition 1 tell. Throws coverage.corrupt. */
+/** By stream and generation (below zero: by lease), what the entries of partition 1 tell. Throws coverage.corrupt. */
 export function decodeRanges(key: SinkKey, entries: Entries): Map<StreamKey, Map<number, Landed>> {
   const found = new Map<StreamKey, Map<number, Landed>>();
   eachOf(key, entries, (kind, name, json) => {

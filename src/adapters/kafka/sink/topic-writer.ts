@@ -66,7 +66,7 @@ export class TopicWriter<B extends BranchBatch> implements BranchWriter<B> {
   }
 
   write(batch: B, authority: Authority): number {
-    const writer = authority.kind === "generation" ? authority.writer : undefined;
+    const { writer } = authority;
     const set = this.#set;
     if (set.size >= this.#o.commitBytes || !set.takes(writer)) return 0;
     const records = this.#recordsOf(batch);

@@ -1,4 +1,9 @@
-/** Which processes have a sink open, in rows of the table `owner`. Every change of coverage proves that ours is there. */
+/**
+ * Which processes have a sink open, in rows of the table `owner`. Every change of coverage proves that ours is there.
+ *
+ * Whatever a transaction locks, it locks in this order, so that no two wait for each other: the sink, rows of owners (ours,
+ * then those of others by name), rows of streams by name, leases.
+ */
 import { ownerText } from "../../../core/coverage/changes.ts";
 import type { Owner } from "../../../core/coverage/state.ts";
 import { Failure } from "../../../core/failure/failure.ts";
@@ -22,6 +27,23 @@ export async function readOwners(
     since: Number(since),
     beat: Number(beat),
   }));
+}
+
+/** Nobody of these writes or leaves until the transaction ends. Within a transaction that has the sink's lock. */
+export async function lockOwners(
+  connection: PgConnection,
+  names: StateNames,
+  { pipeline, sink }: SinkKey,
+  instances: readonly string[],
+): Promise<void> {
+  if (instances.length === 0) return;
+  await connection.query(
+    `SELECT FROM ${names.table("owner")} WHERE pipeline = $1 AND sink = $2
+        AND instance IN (SELECT jsonb_array_elements_text($3::jsonb)) ORDER BY instance FOR UPDATE`,
+    pipeline,
+    sink,
+    JSON.stringify(instances),
+  );
 }
 
 /** Serialises all who enter, leave or write as an owner of this sink. Within a transaction. */

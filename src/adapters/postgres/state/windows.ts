@@ -12,7 +12,7 @@ import {
 import type { LeasedWindow } from "../../../core/ports/coverage.ts";
 import type { Span, StreamKey } from "../../../core/records/stream.ts";
 import type { PgConnection } from "../client.ts";
-import { readOwners } from "./owners.ts";
+import { lockOwners, readOwners } from "./owners.ts";
 import { rangesOf } from "./streams.ts";
 import type { SinkKey, StateNames } from "./tables.ts";
 
@@ -91,10 +91,7 @@ function dropOrphans(connection: PgConnection, names: StateNames, { pipeline, si
   );
 }
 
-/**
- * Streams are locked before windows, as every commit does, so that nobody waits for each other. Within a transaction that
- * has the sink's lock.
- */
+/** Within a transaction that has the sink's lock and the holder's row. Streams are locked before windows, as every commit does. */
 export async function grantWindows(
   connection: PgConnection,
   names: StateNames,
@@ -103,6 +100,7 @@ export async function grantWindows(
 ): Promise<readonly LeasedWindow[]> {
   const streams = [...new Set(wanted.map((s) => s.stream))];
   const of = [key.pipeline, key.sink, JSON.stringify(streams)] as const;
+  await lockOwners(connection, names, key, [...gone.keys()]);
   const before = await readOwners(connection, names, key);
   const out = before.filter((o) => gone.get(o.instance) === o.beat).map((o) => o.instance);
   await connection.pipeline([
