@@ -37,7 +37,7 @@ export class BesideRecovery {
 
   constructor(scope: RecoverScope) {
     this.#scope = scope;
-    this.#host = replayHost(scope, true, scope.observer);
+    this.#host = replayHost(scope, scope.observer);
     const { beside, config } = this.#host;
     const sinks = beside.map(({ spec, parts }) => {
       if (parts.windows === undefined) throw new Failure("internal.bug", "a sink without windows");

@@ -51,14 +51,10 @@ export interface ReplayHost {
   readonly life: () => string;
 }
 
-/** `windows`: beside others, under leases. Else alone in the sinks: whoever writes them now is in the way, and is named. */
-export function replayHost(
-  { config, whole }: RecoverConfigs,
-  windows: boolean,
-  observer: Observer,
-): ReplayHost {
+/** Beside others, under leases. */
+export function replayHost({ config, whole }: RecoverConfigs, observer: Observer): ReplayHost {
   const id = randomBytes(8).toString("hex");
-  const instance = windows ? recoveryInstance(id) : id;
+  const instance = recoveryInstance(id);
   let spawned = 0;
   // What is leased is written by the lane of the run to come.
   const laneLife = () => `${id}.${spawned}-l0`;

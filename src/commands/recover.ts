@@ -3,17 +3,14 @@
 import { systemClock } from "../adapters/system/clock.ts";
 import { descriptorWrite, QueuedLines } from "../adapters/telemetry/line-writer.ts";
 import { Screen } from "../adapters/telemetry/screen.ts";
-import { asFailure, Failure, fromWire } from "../core/failure/failure.ts";
+import { Failure, fromWire } from "../core/failure/failure.ts";
 import { atLeast, eventRow, eventText, type TwgEvent } from "../core/observe/events.ts";
 import { formatDuration } from "../core/observe/quantities.ts";
 import type { Observer } from "../core/ports/observer.ts";
-import { streamKey } from "../core/records/stream.ts";
 import { type Cli, outJson } from "./cli.ts";
 import { loadConfig, type PipelineConfig, type ResolvedConfig, resolveSecrets } from "./config-file.ts";
 import { BesideRecovery, type RecoverScope } from "./recover-beside.ts";
-import { replayHost, replayRunner } from "./recover-parts.ts";
 import {
-  byIncarnation,
   planRecovery,
   positionsOf,
   type RecoverChoice,
@@ -77,7 +74,7 @@ interface Recovered {
   readonly failure: Failure | null;
 }
 
-/** First what can be filled beside a running pipeline, then what has to be filled alone. */
+/** Beside a running pipeline, or without one. */
 class Recovery {
   readonly #loaded: PipelineConfig;
   readonly #whole: ResolvedConfig;
@@ -115,13 +112,9 @@ class Recovery {
     const signals = listenToSignals({ drain: (reason) => this.#stop(reason) }, () => {});
     let failure: Failure | null = null;
     try {
-      const { beside, alone } = this.#split();
-      for (const fill of [() => this.#beside(beside), () => this.#alone(alone)]) {
-        if (failure !== null || this.#stopped) break;
-        const done = await fill();
-        for (const [sink, lacks] of done.left) left.set(sink, lacks);
-        failure = done.failure;
-      }
+      const done = await this.#beside(sinksToFill(this.#whole.sinks, this.#choice.sinks, this.#whole.file));
+      for (const [sink, lacks] of done.left) left.set(sink, lacks);
+      failure = done.failure;
     } finally {
       signals.close();
     }
@@ -134,20 +127,6 @@ class Recovery {
   #stop(reason: string): void {
     this.#stopped = true;
     this.#drain?.(reason);
-  }
-
-  /** Kafka sinks and what comes after one are filled alone, with the rejects that decoded rows come after. */
-  #split(): { readonly beside: readonly ResolvedSink[]; readonly alone: readonly ResolvedSink[] } {
-    const { sinks, file } = this.#whole;
-    const fill = sinksToFill(sinks, this.#choice.sinks, file);
-    const late = fill.some((s) => s.type === "kafka" && s.receives === "rejected");
-    const isAlone = (s: ResolvedSink) => s.type === "kafka" || (late && s.receives === "decoded");
-    const alone = fill.filter(isAlone);
-    const decodes = alone.some((s) => s.receives === "decoded");
-    return {
-      beside: fill.filter((s) => !isAlone(s)),
-      alone: fill.filter((s) => isAlone(s) || (decodes && s.receives === "rejected")),
-    };
   }
 
   #scope(sinks: readonly ResolvedSink[]): RecoverScope {
@@ -165,34 +144,6 @@ class Recovery {
     this.#drain = null;
     for (const [sink, cause] of failed) if (cause !== null) this.#troubles.set(sink, cause);
     return { left, failure };
-  }
-
-  /** Round after round, as long as each of them fills something. */
-  async #alone(sinks: readonly ResolvedSink[]): Promise<Recovered> {
-    if (sinks.length === 0) return { left: new Map(), failure: null };
-    const scope = this.#scope(sinks);
-    const look = () => planRecovery(scope.loaded, scope.config, scope.choice, scope.cli);
-    for (let plan = await look(); ; ) {
-      const before = totalOf(plan);
-      let failure: Failure | null = null;
-      if (before > 0n) failure = await this.#round(scope, plan).then(() => null, asFailure);
-      plan = before > 0n ? await look() : plan;
-      const isOver = failure !== null || this.#stopped || totalOf(plan) === 0n || totalOf(plan) >= before;
-      if (isOver) return { left: new Map(plan.sinks.map((s) => [s.sink, positionsOf(s.gaps)])), failure };
-    }
-  }
-
-  async #round(scope: RecoverScope, plan: RecoverPlan): Promise<void> {
-    const host = replayHost(scope, false, this.#observer);
-    for (const streams of byIncarnation(plan.wanted).values()) {
-      const keys = new Set(streams.map(streamKey));
-      const wanted = new Map([...plan.wanted].filter(([key]) => keys.has(key)));
-      const runner = replayRunner(host, host.beside, { wanted, index: plan.index });
-      this.#drain = (reason) => runner.drain(reason);
-      if (this.#stopped || this.#owned() !== null) return;
-      await runner.run();
-      this.#drain = null;
-    }
   }
 
   #note(e: TwgEvent): void {

@@ -25,7 +25,7 @@ import {
   requireOwner,
 } from "../../../core/coverage/changes.ts";
 import { displacedOwners, judgeOwners } from "../../../core/coverage/judge.ts";
-import { passes, waitedOut } from "../../../core/coverage/outage.ts";
+import { waitedOut } from "../../../core/coverage/outage.ts";
 import { Silence } from "../../../core/coverage/silence.ts";
 import type { Owner } from "../../../core/coverage/state.ts";
 import { isRecovery } from "../../../core/coverage/windows.ts";
@@ -59,7 +59,7 @@ import {
   STATE_PARTITION,
   united,
 } from "./state.ts";
-import { prepareCoverageTopic, prepareTargets, type TopicRules } from "./targets.ts";
+import { passesAtTopics, prepareCoverageTopic, prepareTargets, type TopicRules } from "./targets.ts";
 import {
   deadHolders,
   freeWriter,
@@ -103,8 +103,9 @@ const LEAVE_MS = 3_000;
 const REQUEST_MS = 30_000;
 /** Longest that a look at the states waits for changes of others. */
 const LOOK_MS = 1_000;
-/** Longest that recovery, which has other sinks to see to, looks at the ranges. */
+/** Longest that recovery, which has other sinks to see to, looks at the ranges, and waits for brokers that move. */
 const RANGES_MS = 5_000;
+const RECOVERY_MS = 5_000;
 const MOVED_TRIES = 20;
 
 /** Somebody else claimed one of the streams in the middle of our claim. */
@@ -167,10 +168,12 @@ export class KafkaCoverage implements WindowCoverage {
     const { signal } = this.#life;
     const me: Owner = { instance, host: host.self, since: clock.now(), beat: 0 };
     const lasting = <T>(work: () => Promise<T>) =>
-      this.#waitedOut(
-        () => this.#alone(work),
-        (f) => f.retry && !this.#recovers,
-      );
+      this.#recovers
+        ? this.#briefly(() => this.#alone(work))
+        : this.#waitedOut(
+            () => this.#alone(work),
+            (f) => f.retry,
+          );
     await lasting(() => prepareCoverageTopic(client, rules, clock, signal));
     // Whatever an earlier process was in the middle of is over, so that it cannot hold up the reading.
     const owners = () =>
@@ -196,7 +199,7 @@ export class KafkaCoverage implements WindowCoverage {
       if (left.length === 0) break;
     }
     this.#entered = true;
-    if (this.#recovers) await this.#alone(() => this.#look());
+    if (this.#recovers) await lasting(() => this.#look());
   }
 
   claim(
@@ -282,14 +285,16 @@ export class KafkaCoverage implements WindowCoverage {
     this.#identities.released(streams);
   }
 
-  async covered(stream: StreamKey): Promise<readonly Range[]> {
-    return this.#alone(async () => {
-      const { signal } = this.#life;
-      if (this.#recovers) await this.#ranges.readToEndWithin(RANGES_MS, signal);
-      else await this.#ranges.readToEnd(signal);
-      const parts = decodeRanges(this.#o.key, this.#ranges.entries).get(stream);
-      return united(parts?.values() ?? []).ranges;
-    });
+  covered(stream: StreamKey): Promise<readonly Range[]> {
+    const look = () => this.#alone(() => this.#covered(stream, this.#life.signal));
+    return this.#recovers ? this.#briefly(look) : look();
+  }
+
+  async #covered(stream: StreamKey, signal: AbortSignal): Promise<readonly Range[]> {
+    if (this.#recovers) await this.#ranges.readToEndWithin(RANGES_MS, signal);
+    else await this.#ranges.readToEnd(signal);
+    const parts = decodeRanges(this.#o.key, this.#ranges.entries).get(stream);
+    return united(parts?.values() ?? []).ranges;
   }
 
   recordLost(ranges: readonly LostRange[]): Promise<void> {
@@ -318,11 +323,13 @@ export class KafkaCoverage implements WindowCoverage {
   }
 
   leaseWindows(wanted: readonly Span[]): Promise<readonly LeasedWindow[]> {
-    return this.#noting(() => this.#windows.lease(wanted, this.#gone, this.#life.signal));
+    return this.#briefly(() =>
+      this.#noting(() => this.#windows.lease(wanted, this.#gone, this.#life.signal)),
+    );
   }
 
   releaseWindows(): Promise<void> {
-    return this.#noting(() => this.#windows.release(this.#life.signal));
+    return this.#briefly(() => this.#noting(() => this.#windows.release(this.#life.signal)));
   }
 
   holds(window: LeasedWindow): boolean {
@@ -412,22 +419,19 @@ export class KafkaCoverage implements WindowCoverage {
     return turn;
   }
 
-  #waitedOut<T>(fn: () => Promise<T>, passing: (f: Failure) => boolean = passing_): Promise<T> {
+  /** Recovery waits for no outage, but for a moment in which leaders move. */
+  #briefly<T>(fn: () => Promise<T>): Promise<T> {
+    const { clock } = this.#p;
+    const until = clock.monotonic() + RECOVERY_MS;
+    return this.#waitedOut(fn, (f) => f.retry && clock.monotonic() < until);
+  }
+
+  #waitedOut<T>(fn: () => Promise<T>, passing: (f: Failure) => boolean = passesAtTopics): Promise<T> {
     const pause = (ms: number) => sleep(this.#p.clock, ms, this.#life.signal);
     const trouble = (f: Failure | null) => this.#p.trouble?.(f);
     return waitedOut({ pause, trouble }, fn, passing);
   }
 }
-
-/** What is wrong with the topics themselves nobody mends by waiting. */
-const FOR_GOOD: ReadonlySet<string> = new Set([
-  "kafka.sink_is_source",
-  "kafka.sink_recreated",
-  "kafka.coverage_topic",
-  "kafka.unknown_partition",
-  "kafka.unknown_topic",
-]);
-const passing_ = (f: Failure): boolean => passes(f) && (f.retry || !FOR_GOOD.has(f.code));
 
 function asDecided<T>(
   s: SinkState,

@@ -2,6 +2,7 @@
  * The topics of a sink: the one of its coverage, and those that streams are written to. What is wrong with them is told
  * before anything is read.
  */
+import { passes } from "../../../core/coverage/outage.ts";
 import { Failure } from "../../../core/failure/failure.ts";
 import { type StreamKey, streamParts } from "../../../core/records/stream.ts";
 import { type Clock, sleep } from "../../../core/time/clock.ts";
@@ -201,3 +202,15 @@ function refuseFewer(
     },
   );
 }
+
+/** What is wrong with the topics themselves nobody mends by waiting. */
+const FOR_GOOD: ReadonlySet<string> = new Set([
+  "kafka.sink_is_source",
+  "kafka.sink_recreated",
+  "kafka.coverage_topic",
+  "kafka.unknown_partition",
+  "kafka.unknown_topic",
+]);
+
+/** Whether it is waited out. */
+export const passesAtTopics = (f: Failure): boolean => passes(f) && (f.retry || !FOR_GOOD.has(f.code));
