@@ -19,7 +19,7 @@ const PATIENCE_MS: number = 4 * LEASE_MS;
 
 export interface RecoverScope {
   readonly loaded: PipelineConfig;
-  /** With the sinks that are filled alone. */
+  /** With the sinks to fill. */
   readonly config: ResolvedConfig;
   /** As it is loaded. */
   readonly whole: ResolvedConfig;

@@ -55,7 +55,7 @@ export function coverageTrouble({ observer, secondary }: SinkContext): (failure:
 
 export interface SinkParts {
   readonly coverage: StreamCoverage;
-  /** The same, where recovery can fill it beside live ingest; absent: it is filled alone. */
+  /** The same, where recovery can fill it: beside live ingest. */
   readonly windows?: WindowCoverage;
   readonly committer: (listener: CommitListener) => SetCommitter;
   /** Of a table of decoded rows that is a folder of files. */

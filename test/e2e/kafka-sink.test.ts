@@ -47,7 +47,7 @@ type = "kafka"
 bootstrap = ${JSON.stringify(served.plain)}
 topics = ["${topic}"]
 group = "g-${topic}"
-${source}
+${source.replaceAll("@folder@", folder)}
 [[sink]]
 name = "raw"
 type = "kafka"
@@ -144,6 +144,39 @@ describe.skipIf(MAIN === null)("Kafka into Kafka", () => {
         visible += await more(served, topic, 500);
       }
       await catchUp(pipeline({ served, topic, sink }));
+      expect(await compare(served, topic, "locator")).toMatchObject(clean(visible));
+    },
+    LIMIT,
+  );
+
+  test(
+    "what a copy beside raw files lacks is filled beside live records, though recovery is killed in the middle of its transactions",
+    async () => {
+      const { topic } = await filled(served, 1500, 3);
+      const p = pipeline({
+        ...{ served, topic, sink: 'metadata = "locator"' },
+        source: `[[sink]]
+name = "files"
+type = "parquet"
+role = "primary_raw"
+path = "@folder@/lake"
+roll_interval_ms = "300ms"`,
+      });
+      let visible = 1500;
+      const killed = await stream(p, { environment: { TWG_CRASH_AT: "raw/before_commit:1" } }).ended();
+      expect(killed.signal).toBe("SIGKILL");
+      const live = stream(p);
+      await live.saw("stream.begun");
+      // What the first one had committed or not is the second one's to find out, and then the third one's.
+      const before = await command(["recover", "-c", p.config], { TWG_CRASH_AT: "raw/before_commit:1" });
+      expect(before.signal).toBe("SIGKILL");
+      visible += await more(served, topic, 200, 3);
+      const behind = await command(["recover", "-c", p.config], { TWG_CRASH_AT: "raw/commit_answered:1" });
+      expect(behind.signal).toBe("SIGKILL");
+      live.kill("SIGTERM");
+      expect((await live.ended()).code).toBe(0);
+      await catchUp(p);
+      expect((await command(["recover", "-c", p.config])).code).toBe(0);
       expect(await compare(served, topic, "locator")).toMatchObject(clean(visible));
     },
     LIMIT,
