@@ -136,6 +136,21 @@ test("one refusal of a write whose condition holds is not believed", async () =>
   expect(left).toBeLessThan(0);
 });
 
+test("a process that starts as well and sweeps the probe away spoils it, and proves nothing", async () => {
+  const objects = new MemoryObjects();
+  const get = objects.get.bind(objects);
+  const sweeper = over(objects);
+  let sweeps = 2;
+  // Just before the write that must be refused, since the object is there.
+  objects.get = async (key, maxBytes) => {
+    const found = await get(key, maxBytes);
+    if (sweeps-- > 0) await sweeper.sweep(null);
+    return found;
+  };
+  await over(objects).prepare();
+  expect([sweeps < 0, objects.objects.size]).toEqual([true, 0]);
+});
+
 test("lost answers spoil a probe and prove nothing; a store that never answers is out of order", async () => {
   const objects = new MemoryObjects();
   const putIf = objects.putIf.bind(objects);

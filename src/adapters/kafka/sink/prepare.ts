@@ -38,6 +38,8 @@ function unreachable(settings: KafkaSinkSettings, failure: Failure): Failure {
   return new Failure("kafka.unreachable", text, {
     at,
     cause: failure,
+    // An outage, only longer: where the sink stands beside another it is waited for beside the work.
+    retry: true,
     ...(failure.hint === null ? {} : { hint: failure.hint }),
   });
 }

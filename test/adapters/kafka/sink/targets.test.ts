@@ -6,7 +6,7 @@ import { expect, test } from "bun:test";
 import { prepareSink } from "../../../../src/adapters/kafka/sink/prepare.ts";
 import { prepareTargets, type TopicRules } from "../../../../src/adapters/kafka/sink/targets.ts";
 import { ERROR } from "../../../../src/adapters/kafka/wire/errors.ts";
-import { Failure } from "../../../../src/core/failure/failure.ts";
+import { asFailure, Failure } from "../../../../src/core/failure/failure.ts";
 import { FakeSinkBench } from "./fake-bench.ts";
 
 const RULES: TopicRules = {
@@ -58,10 +58,11 @@ test.each([
   expect(await code(prepare())).toBe("kafka.coverage_topic");
 });
 
-test("brokers that are down are waited for as long as a connection may take", async () => {
-  const { bench, code, prepare } = world();
+test("brokers that are down are waited for as long as a connection may take; a sink beside another may try again", async () => {
+  const { bench, prepare } = world();
   for (const b of bench.cluster.brokers) bench.cluster.kill(b.id);
-  expect(await code(prepare())).toBe("kafka.unreachable");
+  const failure = await bench.run(prepare().then(() => null, asFailure));
+  expect([failure?.code, failure?.retry]).toEqual(["kafka.unreachable", true]);
 });
 
 test("a topic that is read is not written, of the same cluster", async () => {
