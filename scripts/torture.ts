@@ -1,7 +1,7 @@
 /**
  * Kills a running pipeline with SIGKILL again and again and counts what landed with a reader that is not ours.
  *
- *   bun run torture --sink parquet|postgres|s3|kafka|batch [--scenario kills|groups] --kills 50 --seed 7 [--points] [--records 60000] [--partitions 6]
+ *   bun run torture --sink parquet|postgres|s3|kafka|batch [--scenario kills|groups|sinks] --kills 50 --seed 7 [--points] [--records 60000] [--partitions 6]
  *                   [--binary dist/twg] [--bootstrap VERSION|HOST:PORT [--kill-brokers]] [--keep] [--json]
  *
  * `--points` kills at each named point of delivery, of settling what the life before left, and of a write of the
@@ -24,6 +24,13 @@
  *
  *   scripts/with-servers.sh --kafka 4.4.0:3 bun run torture --scenario groups --members 20 --minutes 10 --kill-brokers --json
  *
+ * With --scenario sinks a primary sink, in a bucket or on disk (--store versitygw|seaweedfs|disk), and one, two or four
+ * beside it (--sinks 2|3|5) are filled by members of a group and by recoveries (--members, --recoveries), all killed, while
+ * the sinks' servers have every kind of trouble (--trouble-ms at most): see torture/sinks/run.ts. --minutes ends it before
+ * --kills are done. --canary drop|double|alter|skip|reread plants a fault, which the run must report.
+ *
+ *   scripts/with-servers.sh --kafka 4.4.0:1 --s3 --postgres bun run torture --scenario sinks --sinks 5 --kills 30 --json
+ *
  * Last line with --json: {scenario, kills, produced, landed, lost, doubled, orphans, ...}.
  */
 import { mkdtempSync, rmSync } from "node:fs";
@@ -41,15 +48,21 @@ import { parquetSink } from "./torture/parquet-sink.ts";
 import { postgresSink } from "./torture/postgres-sink.ts";
 import { kill, type Started, start } from "./torture/process.ts";
 import { type RealBroker, startReal } from "./torture/real-broker.ts";
-import { s3Sink } from "./torture/s3-sink.ts";
+import { faultShare, s3Sink } from "./torture/s3-sink.ts";
 import type { Life, TortureSink } from "./torture/sink.ts";
+import { CANARIES, type Canary } from "./torture/sinks/canary.ts";
+import { tortureSinks } from "./torture/sinks/run.ts";
 
 const { values: flags } = parseArgs({
   options: {
     scenario: { type: "string", default: "kills" },
     sink: { type: "string", default: "parquet" },
-    members: { type: "string", default: "4" },
-    minutes: { type: "string", default: "1" },
+    members: { type: "string" },
+    minutes: { type: "string" },
+    sinks: { type: "string", default: "5" },
+    recoveries: { type: "string", default: "2" },
+    "trouble-ms": { type: "string", default: "8000" },
+    canary: { type: "string" },
     rate: { type: "string", default: "500" },
     protocol: { type: "string", default: "upgrade" },
     kills: { type: "string", default: "20" },
@@ -77,8 +90,10 @@ const say = (text: string) => void process.stderr.write(`${text}\n`);
 
 const twg = flags.binary === undefined ? [process.execPath, "src/main.ts"] : [flags.binary];
 const inGroup = flags.scenario === "groups";
+const MEMBERS = Number(flags.members ?? (inGroup ? "4" : "2"));
+const MINUTES = Number(flags.minutes ?? (inGroup ? "1" : "8"));
 /** Each file is a write of the coverage object, which all members of a group share. */
-const ROLL_MS = inGroup ? 150 * Math.max(2, Number(flags.members) / 2) : 150;
+const ROLL_MS = inGroup ? 150 * Math.max(2, MEMBERS / 2) : 150;
 
 async function theSink(): Promise<TortureSink> {
   switch (flags.sink) {
@@ -89,8 +104,7 @@ async function theSink(): Promise<TortureSink> {
     case "s3":
       return s3Sink(folder, {
         store: flags.store,
-        faultShare: Number(flags.proxy),
-        seed: Number(flags.seed),
+        faults: faultShare(Number(flags.seed), Number(flags.proxy)),
         rollMs: ROLL_MS,
       });
     case "kafka":
@@ -258,8 +272,8 @@ async function groupLives(sink: TortureSink): Promise<boolean> {
     folder,
     twg,
     bootstrap: flags.bootstrap,
-    members: Number(flags.members),
-    minutes: Number(flags.minutes),
+    members: MEMBERS,
+    minutes: MINUTES,
     partitions: Number(flags.partitions),
     rate: Number(flags.rate),
     killBrokers: flags["kill-brokers"],
@@ -270,6 +284,36 @@ async function groupLives(sink: TortureSink): Promise<boolean> {
   });
   show(result);
   return clean;
+}
+
+/** Sinks and their servers are troubled together. */
+async function sinksLives(): Promise<boolean> {
+  const { clean, ...result } = await tortureSinks({
+    folder,
+    twg,
+    sinks: Number(flags.sinks),
+    members: MEMBERS,
+    recoveries: Number(flags.recoveries),
+    kills: Number(flags.kills),
+    minutes: MINUTES,
+    troubleMs: Number(flags["trouble-ms"]),
+    partitions: Number(flags.partitions),
+    records: Number(flags.records),
+    store: flags.store,
+    seed: Number(flags.seed),
+    canary: canaryNamed(flags.canary),
+    say,
+  });
+  show(result);
+  return clean;
+}
+
+function canaryNamed(name: string | undefined): Canary | null {
+  if (name === undefined) return null;
+  const known = CANARIES.find((c) => c === name);
+  if (known !== undefined) return known;
+  say(`canaries are ${CANARIES.join(", ")}, not ${name}`);
+  process.exit(2);
 }
 
 function protocolNamed(name: string): GroupTorture["protocol"] {
@@ -283,19 +327,20 @@ function show(result: Readonly<Record<string, unknown>>): void {
   else console.table([result]);
 }
 
-let ok = false;
-try {
-  if (flags.sink === "batch") {
-    ok = await batchLives();
-    if (ok && !flags.keep) rmSync(folder, { recursive: true });
-    process.exit(ok ? 0 : 1);
-  }
+async function wholeRun(): Promise<boolean> {
+  if (flags.scenario === "sinks") return sinksLives();
+  if (flags.sink === "batch") return batchLives();
   const sink = await theSink();
   try {
-    ok = inGroup ? await groupLives(sink) : await run(sink);
+    return inGroup ? await groupLives(sink) : await run(sink);
   } finally {
     await sink.stop();
   }
+}
+
+let ok = false;
+try {
+  ok = await wholeRun();
 } catch (e) {
   say(e instanceof Error ? e.message : String(e));
 } finally {

@@ -68,7 +68,7 @@ transaction_timeout_ms = "30s"`,
 }
 
 /** Partitions whose last stable offset is not their end. */
-async function openTransactions(served: Served, topics: readonly string[]): Promise<string[]> {
+export async function openTransactions(served: Served, topics: readonly string[]): Promise<string[]> {
   const open: string[] = [];
   for (const topic of topics) {
     const stable = await endsOf(served, topic);

@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 import { LOCAL_WRITE_POINTS } from "../../src/adapters/coverage/local.ts";
 import { CRASH_POINTS } from "../../src/core/delivery/crash-points.ts";
 import { CLUSTERS, compareWithKafka } from "../../test/e2e/real-kafka.ts";
-import { FaultProxy } from "../../test/s3/fault-proxy.ts";
+import { type Decide, FaultProxy } from "../../test/s3/fault-proxy.ts";
 import { seededFaults } from "../../test/s3/faults.ts";
 import { freshPrefix, Outside, S3_SERVERS } from "../../test/s3/servers.ts";
 import { countLanded } from "./landed.ts";
@@ -17,17 +17,23 @@ import { type TortureSink, twice } from "./sink.ts";
 
 export interface S3SinkOptions {
   readonly store: string;
-  /** Share of the requests that meet a fault; 0: no proxy. */
-  readonly faultShare: number;
-  readonly seed: number;
+  /** What becomes of requests; null: no proxy. */
+  readonly faults: Decide | null;
   /** Longest that a file stays open. */
   readonly rollMs: number;
 }
 
-export async function s3Sink(
-  folder: string,
-  { store, faultShare, seed, rollMs }: S3SinkOptions,
-): Promise<TortureSink> {
+export interface S3Sink extends TortureSink {
+  readonly proxy: FaultProxy | null;
+  /** The same place, not through the proxy. */
+  readonly outside: Outside;
+}
+
+/** Null: no faults. */
+export const faultShare = (seed: number, share: number): Decide | null =>
+  share === 0 ? null : seededFaults(seed, share);
+
+export async function s3Sink(folder: string, { store, faults, rollMs }: S3SinkOptions): Promise<S3Sink> {
   const known = S3_SERVERS === null ? [] : (["versitygw", "seaweedfs"] as const);
   const name = known.find((k) => k === store);
   if (S3_SERVERS === null || name === undefined) {
@@ -37,11 +43,12 @@ export async function s3Sink(
   const server = S3_SERVERS[name];
   const prefix = freshPrefix();
   const outside = new Outside(server, prefix);
-  const proxy =
-    faultShare === 0 ? null : await FaultProxy.start(server.endpoint, seededFaults(seed, faultShare));
+  const proxy = faults === null ? null : await FaultProxy.start(server.endpoint, faults);
   const into = join(folder, "lake");
   const fetched = fetchOnce(outside, into);
   return {
+    proxy,
+    outside,
     section: `type = "parquet"
 path = "s3://${server.bucket}/${prefix}/{topic}"
 roll_bytes = "256KiB"

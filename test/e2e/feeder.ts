@@ -14,6 +14,8 @@ export interface FeedOptions {
   readonly codecs?: readonly string[];
   /** Ends by itself after so many. */
   readonly limit?: number;
+  /** Values are JSON: of so many one is cut short, and one is missing. */
+  readonly spoil?: number;
 }
 
 export interface Feeder {

@@ -8,6 +8,8 @@ export interface Served {
   readonly sasl: readonly string[];
   readonly sasltls: readonly string[];
   readonly mtls: readonly string[];
+  /** Of each node a listener that clients reach through a proxy alone: see test/servers/main.ts. */
+  readonly behind: readonly { readonly address: string; readonly proxyPort: number }[];
   readonly ca: string;
   readonly wrongCa: string;
   readonly clientCert: string;

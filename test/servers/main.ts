@@ -30,6 +30,8 @@ interface RealKafka {
   tokenKey: string;
   /** As sasl, but a login lasts 2 s. */
   reauth: string[];
+  /** As sasl. Of each node where it listens, and the port that it names to clients: a proxy has to listen there. */
+  behind: { address: string; proxyPort: number }[];
   ca: string;
   wrongCa: string;
   clientCert: string;
@@ -51,6 +53,10 @@ function describe(cluster: Cluster, folder: string): RealKafka {
     mtls: addresses(cluster, "MTLS"),
     jwt: addresses(cluster, "JWT"),
     reauth: addresses(cluster, "REAUTH"),
+    behind: addresses(cluster, "BEHIND").map((address, i) => ({
+      address,
+      proxyPort: cluster.nodes[i]?.proxyPort ?? 0,
+    })),
     tokenKey: cluster.tls.tokenKey,
     ca: cluster.tls.ca,
     wrongCa: cluster.tls.wrongCa,

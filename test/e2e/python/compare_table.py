@@ -7,19 +7,14 @@ a hash of all lines of each side, and `differences`, which is empty if all is eq
 
 import hashlib
 import json
-import os
-import subprocess
 import sys
 import time
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
+from table_lines import shown, table_lines
 
 bootstrap, topic, target = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 TYPES = {1: "CreateTime", 2: "LogAppendTime"}
-
-
-def shown(data):
-    return "-" if data is None else "x" + data.hex()
 
 
 def kafka_lines(partition):
@@ -51,27 +46,6 @@ def partitions():
     return found
 
 
-SELECT = f"""
-copy (select _twg_source_partition || '|' || _twg_source_offset || '|'
-    || coalesce(_twg_source_timestamp_beyond, round(extract(epoch from _twg_source_timestamp) * 1000)::bigint, -1) || '|'
-    || coalesce(_twg_source_timestamp_type, '-') || '|'
-    || coalesce('x' || encode(_twg_source_key, 'hex'), '-') || '|' || coalesce('x' || encode(_twg_source_value, 'hex'), '-') || '|'
-    || coalesce((select string_agg('x' || encode(_twg_source_headers[i][1], 'hex') || '='
-        || coalesce('x' || encode(_twg_source_headers[i][2], 'hex'), '-'), ',' order by i)
-        from generate_subscripts(_twg_source_headers, 1) i), '')
-  from {target['table']} where _twg_source_topic = '{topic}' order by _twg_source_partition, _twg_source_offset) to stdout
-"""
-
-
-def table_lines():
-    place = f"host={target['host']} port={target['port']} user={target['user']} dbname={target['database']}"
-    child = subprocess.Popen(["psql", "-qX", place, "-c", SELECT], stdout=subprocess.PIPE, text=True, env={**os.environ, "PGPASSWORD": target["password"]})
-    for line in child.stdout:
-        yield line.rstrip("\n")
-    if child.wait() != 0:
-        sys.exit("psql failed")
-
-
 differences, counts, hashes = [], [0, 0], [hashlib.sha256(), hashlib.sha256()]
 
 
@@ -87,7 +61,7 @@ def all_kafka():
         yield from kafka_lines(p)
 
 
-ours, theirs = counted(table_lines(), 0), counted(all_kafka(), 1)
+ours, theirs = counted(table_lines(target, topic), 0), counted(all_kafka(), 1)
 for record in theirs:
     row = next(ours, None)
     if row != record and len(differences) < 5:

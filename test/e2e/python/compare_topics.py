@@ -9,21 +9,12 @@ Prints JSON {records, copied, lost, doubled, foreign, differences, ranges}; `ran
 import hashlib
 import json
 import sys
-import time
 from collections import Counter
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from committed import records
 
 bootstrap, source, copy, how = sys.argv[1:5]
 LOCATOR = ["_twg_source_topic", "_twg_source_partition", "_twg_source_offset"]
-
-
-def consumer():
-    return Consumer({
-        "bootstrap.servers": bootstrap, "group.id": "compare", "enable.auto.commit": False, "enable.partition.eof": True,
-        "isolation.level": "read_committed", "auto.offset.reset": "error", "queued.max.messages.kbytes": 100_000,
-        "fetch.message.max.bytes": 20_000_000, "receive.message.max.bytes": 100_000_000, "check.crcs": True,
-    })
 
 
 def content(m, headers):
@@ -31,26 +22,6 @@ def content(m, headers):
     for part in [str(m.timestamp()[1]).encode(), m.key(), m.value(), *[x for k, v in headers for x in (k.encode(), v)]]:
         digest.update(b"-" if part is None else b"x%d:" % len(part) + part)
     return digest.digest()[:12]
-
-
-def records(topic):
-    reader = consumer()
-    found = sorted(reader.list_topics(topic, timeout=20).topics[topic].partitions)
-    lows = {p: reader.get_watermark_offsets(TopicPartition(topic, p), timeout=20)[0] for p in found}
-    reader.assign([TopicPartition(topic, p, lows[p]) for p in found])
-    ended, end = set(), time.monotonic() + 600
-    while len(ended) < len(found):
-        if time.monotonic() > end:
-            sys.exit(f"librdkafka did not reach the end of {topic}")
-        for m in reader.consume(10_000, 0.5):
-            if m.error():
-                if m.error().code() != KafkaError._PARTITION_EOF:
-                    sys.exit(f"librdkafka: {m.error()}")
-                ended.add(m.partition())
-                continue
-            ended.discard(m.partition())
-            yield m
-    reader.close()
 
 
 differences, lost, doubled, foreign, ranges = [], 0, 0, 0, {}
@@ -61,11 +32,11 @@ def differ(text):
         differences.append(text)
 
 
-there = {(m.partition(), m.offset()): content(m, m.headers() or []) for m in records(source)}
+there = {(m.partition(), m.offset()): content(m, m.headers() or []) for m in records(bootstrap, source)}
 copied = 0
 if how == "locator":
     seen = Counter()
-    for m in records(copy):
+    for m in records(bootstrap, copy):
         copied += 1
         headers = m.headers() or []
         own, added = headers[:-3], headers[-3:]
@@ -86,7 +57,7 @@ if how == "locator":
             r.append([offset, offset + 1])
 elif how == "order":
     behind = {}
-    for m in records(copy):
+    for m in records(bootstrap, copy):
         copied += 1
         behind.setdefault(m.partition(), []).append(content(m, m.headers() or []))
     wanted = {}
@@ -101,7 +72,7 @@ elif how == "order":
         doubled += sum((Counter(b) - Counter(a)).values())
 else:
     bag = Counter()
-    for m in records(copy):
+    for m in records(bootstrap, copy):
         copied += 1
         bag[content(m, m.headers() or [])] += 1
     wanted = Counter(there.values())

@@ -1,5 +1,5 @@
-"""Keeps records coming, whatever happens to the brokers. Arguments: bootstrap, topic, JSON {partitions, rate, codecs?, limit?};
-`partitions` null: the keys decide, over all partitions that there are.
+"""Keeps records coming, whatever happens to the brokers. Arguments: bootstrap, topic, JSON {partitions, rate, codecs?, limit?, spoil?};
+`partitions` null: the keys decide, over all partitions that there are. `spoil`: of so many records one is cut short, and one has no value.
 
 Writes until its standard input is closed or, with a limit, until so many are out; each record that is acknowledged by all in-sync replicas counts.
 Prints `started` after the first acknowledgement, and at the end JSON {acknowledged, failed}.
@@ -13,7 +13,7 @@ import time
 from confluent_kafka import KafkaException, Producer
 
 bootstrap, topic, wanted = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
-partitions, rate, limit = wanted["partitions"], wanted["rate"], wanted.get("limit")
+partitions, rate, limit, spoil = wanted["partitions"], wanted["rate"], wanted.get("limit"), wanted.get("spoil")
 counts = {"acknowledged": 0, "failed": 0}
 producers = [
     Producer({
@@ -36,14 +36,20 @@ def told_to_stop():
     return select.select([sys.stdin], [], [], 0)[0] and sys.stdin.read(1) == ""
 
 
+def value_of(n):
+    value = b'{"n": %d, "what": "order order order order"}' % n
+    if spoil is not None and n % spoil in (1, 2):
+        return value[:-9] if n % spoil == 1 else None
+    return value
+
+
 sent, began, stop = 0, time.monotonic(), False
 while not stop:
     due = int((time.monotonic() - began) * rate)
     while sent < due and (limit is None or sent < limit):
         p = producers[(sent // 50) % len(producers)]
-        value = b'{"n": %d, "what": "order order order order"}' % sent
         try:
-            p.produce(topic, value=value, key=b"%d" % (sent % 997), partition=-1 if partitions is None else sent % partitions, on_delivery=delivered)
+            p.produce(topic, value=value_of(sent), key=b"%d" % (sent % 997), partition=-1 if partitions is None else sent % partitions, on_delivery=delivered)
             sent += 1
         except (BufferError, KafkaException):
             break

@@ -62,8 +62,9 @@ export async function startCluster(
 ): Promise<Cluster> {
   mkdirSync(folder, { recursive: true });
   const tls = makeTls(join(folder, "tls"));
-  const ports = await freePorts(count * LISTENERS.length);
-  const nodes = Array.from({ length: count }, (_, i) => numbered(i + 1, ports.splice(0, LISTENERS.length)));
+  const each = LISTENERS.length + 1;
+  const ports = await freePorts(count * each);
+  const nodes = Array.from({ length: count }, (_, i) => numbered(i + 1, ports.splice(0, each)));
   // Not with a hyphen in front, which the storage tool takes for an option.
   const clusterId = Buffer.of(7, ...crypto.getRandomValues(Buffer.alloc(15))).toString("base64url");
   let cluster: Cluster = { release, clusterId, nodes, tls, jvm: full ? JVM_FULL : JVM, processes: {} };
@@ -81,6 +82,7 @@ function numbered(id: number, ports: readonly number[]): Node {
   return {
     id,
     ports: Object.fromEntries(LISTENERS.map((l, i) => [l, ports[i]])) as Record<Listener, number>,
+    proxyPort: ports[LISTENERS.length] ?? 0,
   };
 }
 

@@ -2,12 +2,24 @@
 import type { TlsFiles } from "./tls.ts";
 
 /** In the order of their ports. CONTROLLER is for the cluster itself. */
-export const LISTENERS = ["PLAIN", "CONTROLLER", "TLS", "SASL", "SASLTLS", "MTLS", "JWT", "REAUTH"] as const;
+export const LISTENERS = [
+  "PLAIN",
+  "CONTROLLER",
+  "TLS",
+  "SASL",
+  "SASLTLS",
+  "MTLS",
+  "JWT",
+  "REAUTH",
+  "BEHIND",
+] as const;
 export type Listener = (typeof LISTENERS)[number];
 
 export interface Node {
   readonly id: number;
   readonly ports: Readonly<Record<Listener, number>>;
+  /** Where clients are told that BEHIND is: nobody listens there but a proxy that a test starts. */
+  readonly proxyPort: number;
 }
 
 const PROTOCOL: Readonly<Record<Listener, string>> = {
@@ -19,6 +31,7 @@ const PROTOCOL: Readonly<Record<Listener, string>> = {
   MTLS: "SSL",
   JWT: "SASL_PLAINTEXT",
   REAUTH: "SASL_PLAINTEXT",
+  BEHIND: "SASL_PLAINTEXT",
 };
 
 /** On the REAUTH listener a login lasts this long (KIP-368), or the connection with it. */
@@ -37,6 +50,7 @@ export const jwksUrl = (tls: TlsFiles): string => `file://${tls.jwks}`;
 
 export function nodeProperties(node: Node, all: readonly Node[], dataFolder: string, tls: TlsFiles): string {
   const address = (l: Listener) => `${l}://127.0.0.1:${node.ports[l]}`;
+  const advertised = (l: Listener) => (l === "BEHIND" ? `${l}://127.0.0.1:${node.proxyPort}` : address(l));
   const replicas = all.length;
   const lines: Record<string, string | number | boolean> = {
     "process.roles": "broker,controller",
@@ -48,7 +62,7 @@ export function nodeProperties(node: Node, all: readonly Node[], dataFolder: str
     "inter.broker.listener.name": "PLAIN",
     listeners: LISTENERS.map(address).join(","),
     "advertised.listeners": LISTENERS.filter((l) => l !== "CONTROLLER")
-      .map(address)
+      .map(advertised)
       .join(","),
     "listener.security.protocol.map": LISTENERS.map((l) => `${l}:${PROTOCOL[l]}`).join(","),
     "log.dirs": dataFolder,
@@ -98,7 +112,7 @@ export function nodeProperties(node: Node, all: readonly Node[], dataFolder: str
   };
   for (const mechanism of ["plain", "scram-sha-256", "scram-sha-512"])
     lines[`listener.name.reauth.${mechanism}.connections.max.reauth.ms`] = REAUTH_MS;
-  for (const listener of ["sasl", "sasltls", "reauth"]) {
+  for (const listener of ["sasl", "sasltls", "reauth", "behind"]) {
     const of = (mechanism: string) => `listener.name.${listener}.${mechanism}.sasl.jaas.config`;
     lines[of("plain")] = `${JAAS}.plain.PlainLoginModule required ${PLAIN_USERS};`;
     for (const scram of ["scram-sha-256", "scram-sha-512"])
