@@ -1,7 +1,7 @@
 /** The cells of text records (cell-memory.ts) into column builders, a column at a time, and what is wrong in which record. */
 import { type ColumnBuilder, ListBuilder, StructBuilder } from "../types/column-builder.ts";
 import { type CellReader, cellReader } from "../types/read-cells.ts";
-import { FAULT, Faults, latin1, type PackedColumn } from "../types/text-cells.ts";
+import { excerpt, FAULT, Faults, type PackedColumn } from "../types/text-cells.ts";
 import { typeText } from "../types/type-text.ts";
 import { type CellMemory, type CellNode, FORM } from "./cell-memory.ts";
 import type { DecodeCode } from "./record-codec.ts";
@@ -109,7 +109,7 @@ export class CellColumns {
       const [code, why] = REASONS[codes[i]!]!;
       const start = m.cells(node)[i]!;
       const stop = Math.min(m.ends(node)[i]!, start + SHOWN_CHARS);
-      const seen = JSON.stringify(latin1(m.textBytes, start, stop));
+      const seen = JSON.stringify(excerpt(m.textBytes, start, stop));
       this.#found.set(row, { row, code, path, reason: `${seen} ${why} ${typeText(node.type)}` });
     }
   }

@@ -59,7 +59,8 @@ function integerType(values: readonly string[]): ColumnType {
   for (const v of values) {
     const n = v.length - (v.startsWith("-") ? 1 : 0);
     digits = Math.max(digits, n);
-    if (n >= 19) {
+    if (n > MAX_PRECISION) long = true;
+    else if (n >= 19) {
       const big = BigInt(v);
       long ||= big > MAX_INT64 || big < -MAX_INT64 - 1n;
     }

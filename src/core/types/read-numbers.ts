@@ -63,7 +63,7 @@ function longInteger(b: Uint8Array, from: number, end: number, out: Int32Array, 
   return true;
 }
 
-const NUMBER = /^([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,9}))?$/;
+const NUMBER = /^([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d+))?$/;
 
 export interface Plain {
   /** Value = digits * 10^exponent, without trailing zeros in digits unless it is zero. */
@@ -79,13 +79,27 @@ export function plainNumber(text: string): Plain | null {
   const [, sign, whole = "", fraction = "", e = "0"] = m;
   if (whole === "" && fraction === "") return null;
   const all = (whole + fraction).replace(/^0+/, "");
-  const digits = all.replace(/0+$/, "");
-  const exponent = Number(e) - fraction.length + (all.length - digits.length);
+  const digits = all.slice(0, significant(all));
+  const exponent = bounded(Number(e)) - fraction.length + (all.length - digits.length);
   return {
     negative: sign === "-",
     digits: digits === "" ? "0" : digits,
     exponent: digits === "" ? 0 : exponent,
   };
+}
+
+/** How many digits there are before the zeros at the end. A pattern would try each zero of a long number as the first of them. */
+function significant(digits: string): number {
+  let end = digits.length;
+  while (end > 0 && digits.charCodeAt(end - 1) === 48) end--;
+  return end;
+}
+
+/** Beyond it nothing fits but zero, whatever the digits: numbers are shorter. */
+const MOST_EXPONENT = 2 ** 40;
+
+function bounded(exponent: number): number {
+  return Math.max(-MOST_EXPONENT, Math.min(MOST_EXPONENT, exponent));
 }
 
 /** The integer that the text says, a fault if it is none or has a fraction. */

@@ -135,9 +135,15 @@ export function readTimestamps(
   }
 }
 
-/** Nanoseconds in 64 bits end there. */
-const NS_FIRST = -9_223_372_036;
-const NS_LAST = 9_223_372_035;
+/** Nanoseconds in 64 bits begin and end in these seconds. */
+const NS_FIRST = { seconds: -9_223_372_037, fraction: 145_224_192 } as const;
+const NS_LAST = { seconds: 9_223_372_036, fraction: 854_775_807 } as const;
+
+function fitsNanoseconds({ seconds, fraction }: Pick<ClockTime, "seconds" | "fraction">): boolean {
+  if (seconds === NS_FIRST.seconds) return fraction >= NS_FIRST.fraction;
+  if (seconds === NS_LAST.seconds) return fraction <= NS_LAST.fraction;
+  return seconds > NS_FIRST.seconds && seconds < NS_LAST.seconds;
+}
 
 /** Leaves seconds since the epoch in `out`. A date alone is its midnight, but only where there is no zone. */
 function timestamp(
@@ -167,7 +173,7 @@ function timestamp(
     if (!zoned) return FAULT.zone;
   } else if (zoned) return FAULT.zone;
   out.seconds += days * 86_400 - shift;
-  return perSecond === 1e9 && (out.seconds < NS_FIRST || out.seconds > NS_LAST) ? FAULT.range : 0;
+  return perSecond === 1e9 && !fitsNanoseconds(out) ? FAULT.range : 0;
 }
 
 export function readTimes(

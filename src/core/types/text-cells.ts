@@ -54,3 +54,10 @@ export function latin1(bytes: Uint8Array, start: number, end: number): string {
   for (let i = start; i < end; i++) text += String.fromCharCode(bytes[i]!);
   return text;
 }
+
+const UTF8 = new TextDecoder();
+
+/** An excerpt for messages; a character that is cut becomes the sign for one that is unknown. */
+export function excerpt(bytes: Uint8Array, start: number, end: number): string {
+  return UTF8.decode(bytes.subarray(start, end));
+}

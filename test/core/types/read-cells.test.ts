@@ -205,3 +205,31 @@ test("type names are read as they are printed", () => {
   expect(parseType("decimal(39,0)")).toBeString();
   expect(parseType("int64 x")).toBeString();
 });
+
+test("numbers of a million digits cost no more than they are long", () => {
+  const long = `1${"0".repeat(1_000_000)}1`;
+  const types = ["int64", "double", "decimal(38,0)"];
+  expect(types.map((type) => one(type, long))).toEqual(["range", "range", "range"]);
+  expect(types.map((type) => one(type, `0.${long}`))).toEqual(["precision", 0.1, "precision"]);
+  expect(types.map((type) => one(type, `0.${long}e-${long}`))).toEqual(["precision", 0, "precision"]);
+});
+
+test("exponents of any length: zero stays zero, and nothing else fits", () => {
+  const texts = ["1e9999999999", "-1e99999999999999999999", "1e-9999999999", "0e9999999999"];
+  expect(readAll("int64", texts)).toEqual(["range", "range", "precision", 0n]);
+  expect(readAll("double", texts)).toEqual(["range", "range", 0, 0]);
+  expect(readAll("decimal(5,2)", texts.slice(0, 3))).toEqual(["range", "range", "precision"]);
+});
+
+test("nanoseconds to the last one that 64 bits hold", () => {
+  const ns = (text: string) => readAll("timestamptz[ns]", [text])[0];
+  expect([ns("2262-04-11T23:47:16.854775807Z"), ns("1677-09-21T00:12:43.145224192Z")]).toEqual([
+    2n ** 63n - 1n,
+    -(2n ** 63n),
+  ]);
+  expect([ns("2262-04-11T23:47:16.854775808Z"), ns("1677-09-21T00:12:43.145224191Z")]).toEqual([
+    "range",
+    "range",
+  ]);
+  expect([ns("2262-04-11T23:47:17Z"), ns("1677-09-21T00:12:42Z")]).toEqual(["range", "range"]);
+});

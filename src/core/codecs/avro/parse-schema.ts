@@ -51,7 +51,8 @@ function isObject(json: Json | undefined): json is Attributes {
 function exactNumber(_key: string, value: Json, context?: { readonly source?: string }): Json {
   const source = context?.source;
   if (typeof value !== "number" || source === undefined || Number.isSafeInteger(value)) return value;
-  return /^-?\d+$/.test(source) ? BigInt(source) : value;
+  // Longer ones fit no type, and cost more than they are long.
+  return /^-?\d{1,400}$/.test(source) ? BigInt(source) : value;
 }
 
 class SchemaParser {

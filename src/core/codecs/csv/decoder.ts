@@ -4,7 +4,7 @@
  */
 import { cellReader } from "../../types/read-cells.ts";
 import { sourceOf } from "../../types/table-schema.ts";
-import { FAULT, Faults, latin1, type TextCells } from "../../types/text-cells.ts";
+import { excerpt, FAULT, Faults, type TextCells } from "../../types/text-cells.ts";
 import { typeText } from "../../types/type-text.ts";
 import {
   isSkipped,
@@ -179,7 +179,7 @@ export class CsvDecoder implements PieceDecoder {
       const column = field?.name ?? null;
       const start = at < 0 ? 0 : t.starts[r * columns + at]!;
       const seen =
-        start < 0 ? "" : latin1(t.bytes, start, Math.min(t.ends[r * columns + at]!, start + SHOWN_CHARS));
+        start < 0 ? "" : excerpt(t.bytes, start, Math.min(t.ends[r * columns + at]!, start + SHOWN_CHARS));
       const [code, why] = VALUE_REASONS[f.codes[r]!]!;
       const type = field === undefined ? "" : typeText(field.type);
       const reason = code === "value.null" ? why : `${JSON.stringify(seen)} ${why} ${type}`;

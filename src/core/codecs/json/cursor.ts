@@ -133,6 +133,12 @@ export class JsonCursor {
       if (c === 92) return this.#escaped(from, i);
       if (c < 32) return false;
     }
+    return this.#cut();
+  }
+
+  /** The text ends within a string. */
+  #cut(): false {
+    this.at = this.end;
     return false;
   }
 
@@ -142,7 +148,7 @@ export class JsonCursor {
       if (this.bytes[close]! < 32) return false;
       if (this.bytes[close] === 92) close++;
     }
-    if (close >= this.end) return false;
+    if (close >= this.end) return this.#cut();
     this.#reserve(close - from);
     const b = this.bytes;
     const start = this.spareAt;

@@ -7,7 +7,7 @@ import type { ColumnBuilder } from "../../types/column-builder.ts";
 import { cellReader } from "../../types/read-cells.ts";
 import type { ColumnType } from "../../types/table-batch.ts";
 import { sourceOf } from "../../types/table-schema.ts";
-import { Faults, latin1, type TextCells } from "../../types/text-cells.ts";
+import { excerpt, Faults, type TextCells } from "../../types/text-cells.ts";
 import { typeText } from "../../types/type-text.ts";
 import {
   isSkipped,
@@ -274,7 +274,7 @@ export class JsonDecoder implements PieceDecoder {
     if (kind === KIND.null) return true;
     const { name, type } = this.#fields[i]!;
     if (!fits(type, kind)) {
-      const seen = latin1(c.bytes, c.rawStart, Math.min(c.rawStop, c.rawStart + SHOWN_CHARS));
+      const seen = excerpt(c.bytes, c.rawStart, Math.min(c.rawStop, c.rawStart + SHOWN_CHARS));
       this.#refuse("json.kind", name, `${seen} is no ${typeText(type)}`);
       return false;
     }
@@ -372,7 +372,7 @@ export class JsonDecoder implements PieceDecoder {
       const field = this.#fields[at]!;
       const start = this.#starts[r * n + at]!;
       const stop = Math.min(this.#ends[r * n + at]!, start + SHOWN_CHARS);
-      const seen = start < 0 ? "" : JSON.stringify(latin1(this.#cursor.bytes, start, stop));
+      const seen = start < 0 ? "" : JSON.stringify(excerpt(this.#cursor.bytes, start, stop));
       const [code, why] = VALUE_REASONS[f.codes[r]!]!;
       const reason = code === "value.null" ? why : `${seen} ${why} ${typeText(field.type)}`;
       target.reject({

@@ -5,7 +5,7 @@
  */
 
 import { isReserved } from "../../types/reserved.ts";
-import { latin1 } from "../../types/text-cells.ts";
+import { excerpt } from "../../types/text-cells.ts";
 import { typeText } from "../../types/type-text.ts";
 import { CELL, type CellMemory, type CellNode, FORM } from "../cell-memory.ts";
 import type { DecodeCode } from "../record-codec.ts";
@@ -97,7 +97,7 @@ export class RecordCells implements RecordReader {
 
   #seen(): string {
     const c = this.#cursor;
-    return latin1(c.bytes, c.rawStart, Math.min(c.rawStop, c.rawStart + SHOWN_CHARS));
+    return excerpt(c.bytes, c.rawStart, Math.min(c.rawStop, c.rawStart + SHOWN_CHARS));
   }
 
   #within(step: string): false {

@@ -10,7 +10,7 @@ const LATIN1: readonly string[] = ["iso-8859-1", "iso_8859-1", "iso8859-1", "lat
 
 /** What may be declared of a document that begins with the mark of an encoding. */
 const OF_MARK = {
-  "utf-8": ["utf-8"],
+  "utf-8": ["utf-8", "utf8"],
   "utf-16le": ["utf-16", "utf-16le"],
   "utf-16be": ["utf-16", "utf-16be"],
 } as const;
@@ -32,7 +32,7 @@ function declaredName(bytes: Uint8Array): string | null {
 
 /** Null: UTF-8. */
 function encodingOf(name: string | null): Encoding | null {
-  if (name === null || name === "utf-8") return null;
+  if (name === null || name === "utf-8" || name === "utf8") return null;
   if (name === "us-ascii" || name === "ascii") return "us-ascii";
   if (name === "windows-1252" || name === "cp1252") return "windows-1252";
   return LATIN1.includes(name) ? "iso-8859-1" : "unknown";

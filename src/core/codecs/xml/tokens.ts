@@ -20,6 +20,8 @@ const XML_URI = "http://www.w3.org/XML/1998/namespace";
 const XMLNS_URI = "http://www.w3.org/2000/xmlns/";
 const MAX_ATTRIBUTES = 1000;
 const MAX_DECLARATION = 300;
+/** With zeros before its digits, from & to ;. */
+const MAX_REFERENCE = 64;
 /** Between `<?xml` and `?>`. */
 const DECLARATION =
   /^[ \t\r\n]+version[ \t\r\n]*=[ \t\r\n]*(["'])1\.[0-9]+\1([ \t\r\n]+encoding[ \t\r\n]*=[ \t\r\n]*(["'])[A-Za-z][A-Za-z0-9._-]*\3)?([ \t\r\n]+standalone[ \t\r\n]*=[ \t\r\n]*(["'])(yes|no)\5)?[ \t\r\n]*$/;
@@ -259,7 +261,7 @@ export class XmlTokens {
 
   /** Writes what the reference at `at` stands for; gives where its semicolon is. */
   #reference(at: number, to: number, out: number): number {
-    const close = this.#find(59, at, Math.min(to, at + 13));
+    const close = this.#find(59, at, Math.min(to, at + MAX_REFERENCE));
     if (close < 0) this.#fail("a reference that does not end", at);
     const name = UTF8.decode(this.#b.subarray(at + 1, close));
     const code = name.startsWith("#") ? numbered(name.slice(1)) : (ENTITIES.get(name) ?? -1);
@@ -403,7 +405,7 @@ export class XmlTokens {
 
 /** The character of a numeric reference, -1: there is none that XML allows. */
 function numbered(digits: string): number {
-  if (!/^(x[0-9a-fA-F]{1,6}|[0-9]{1,7})$/.test(digits)) return -1;
+  if (!/^(x0*[0-9a-fA-F]{1,6}|0*[0-9]{1,7})$/.test(digits)) return -1;
   const code = digits.startsWith("x") ? Number.parseInt(digits.slice(1), 16) : Number(digits);
   const allowed =
     code === 9 ||

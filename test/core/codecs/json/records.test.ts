@@ -327,7 +327,10 @@ describe("reasons", () => {
     );
     expect(one(TABLE, '{"id":1,"tags":{"b":"x"}}')).toBe('decode.type tags[0]: "x" is no int32');
     expect(one(TABLE, '{"id":1,"tags":{"b":true}}')).toBe('decode.type tags["b"]: true is no int32');
-    expect(one(TABLE, `{"id":1,"name":"x`)).toBe("decode.syntax name: no JSON value at byte 15");
+    expect(one(TABLE, `{"id":1,"name":"x`)).toBe(
+      "decode.truncated name: it ends where a JSON value is wanted",
+    );
+    expect(one(TABLE, '{"id":"é１"}')).toBe('decode.type id: "é１" is no int64');
     expect(one(TABLE, Uint8Array.of(0x7b, 0xff, 0x7d))).toBe("decode.encoding : bytes that are no UTF-8");
     expect(one(TABLE, `{"id":1,"doc":${"[".repeat(500)}${"]".repeat(500)}}`)).toBe(
       "decode.depth doc: nested too deeply",
