@@ -96,8 +96,25 @@ function columnsAgain(codec: World["codec"], payloads: readonly Uint8Array[]): v
 
 function texts(columns: readonly TableColumn[], rows: number): string {
   return columns
-    .map((c) => Array.from({ length: rows }, (_, row) => valueJson(cellValue(c, row))))
+    .map((c) => Array.from({ length: rows }, (_, row) => inOneOrder(valueJson(cellValue(c, row)))))
     .join("\n");
+}
+
+/** A Struct has no order, and keys that are whole numbers come first in a JavaScript object: JSON in a string as well. */
+function inOneOrder(json: string): string {
+  const keep = (_: string, value: unknown, { source }: { readonly source?: string }): unknown => {
+    if (typeof value === "number") return { digits: source };
+    return typeof value === "string" && /^[[{]/.test(value) ? nested(value) : value;
+  };
+  return JSON.stringify((JSON.parse as (text: string, reviver: typeof keep) => unknown)(json, keep));
+}
+
+function nested(text: string): string {
+  try {
+    return inOneOrder(text);
+  } catch {
+    return text;
+  }
 }
 
 export const protobufTarget: FuzzTarget = { name: "protobuf", run };

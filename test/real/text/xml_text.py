@@ -3,6 +3,7 @@ import random
 import re
 import uuid
 import xml.etree.ElementTree as ET
+from xml.parsers import expat
 
 from cells import Refused, reader
 
@@ -230,6 +231,16 @@ def parses(payload):
     return True
 
 
+def has_dtd(payload):
+    if b"DOCTYPE" not in payload.replace(b"\0", b""):
+        return False
+    seen = []
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler = lambda *name: seen.append(name)
+    parser.Parse(payload, True)
+    return len(seen) > 0
+
+
 def parses_as_fourth(payload):
     encoding = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}.get(payload[:2], "utf-8")
     other = payload
@@ -320,6 +331,8 @@ def read(columns, namespaces, payload):
             raise Unjudged(str(error)) from None
         raise Refused(str(error)) from None
     head = payload[:200].decode({b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}.get(payload[:2], "utf-8-sig"), "replace")
+    if has_dtd(payload):
+        raise Refused("a DTD")
     if VERSION.match(head):
         # The specification has 1.x, expat any.
         raise Refused("version")
