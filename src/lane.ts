@@ -7,6 +7,7 @@ import { systemClock } from "./adapters/system/clock.ts";
 import type { BatchLaneInit, BatchThread, CutterInit } from "./commands/batch-lane.ts";
 import { type DecodeLaneOf, laneBranches } from "./commands/lane-branches.ts";
 import type { LaneConfig, RenewSink } from "./commands/lane-config.ts";
+import { type AnswerDedup, AskedDedup } from "./commands/lane-dedup-asks.ts";
 import type { replayDecoder as ReplayDecoderOf_ } from "./commands/lane-replay.ts";
 import { type AnswerSchema, AskedSchemas } from "./commands/lane-schemas.ts";
 import { type AnswerTable, AskedTables } from "./commands/lane-tables.ts";
@@ -21,6 +22,7 @@ const post = (message: FromLane, transfer: ArrayBuffer[] = []) => self.postMessa
 
 const schemas = new AskedSchemas((ask) => self.postMessage(ask));
 const tables = new AskedTables((ask) => self.postMessage(ask));
+const dedup = new AskedDedup((ask) => self.postMessage(ask));
 
 let lane: Lane | null = null;
 let renew: (message: RenewSink) => void = () => {};
@@ -45,6 +47,7 @@ function build(
       schema: (topic, ref, inferred, part) => schemas.schema(topic, ref, inferred, part),
       register: (schema) => schemas.register(schema),
       grow: (fields) => tables.grow(fields),
+      dedup: config.dedup === null ? null : { options: config.dedup, asks: dedup },
     },
     decodeLane,
   );
@@ -84,7 +87,14 @@ let batch: Promise<BatchThread> | null = null;
 
 self.onmessage = (
   e: MessageEvent<
-    LaneInit<LaneConfig> | ToLane | RenewSink | AnswerSchema | AnswerTable | BatchLaneInit | CutterInit
+    | LaneInit<LaneConfig>
+    | ToLane
+    | RenewSink
+    | AnswerSchema
+    | AnswerTable
+    | AnswerDedup
+    | BatchLaneInit
+    | CutterInit
   >,
 ) => {
   const message = e.data;
@@ -109,6 +119,10 @@ self.onmessage = (
   }
   if (message.t === "table") {
     tables.answered(message);
+    return;
+  }
+  if (message.t === "dedup") {
+    dedup.answered(message);
     return;
   }
   if (message.t === "renew") {

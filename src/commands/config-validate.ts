@@ -32,7 +32,14 @@ async function schemaFiles(config: PipelineConfig): Promise<Pick<Verdict, "probl
   if (type === "files" && schema !== undefined) return await schemaOfFiles(config, schema);
   if (decode === null) return { problems: [], warnings: [] };
   const { schemaFileProblems } = await import("./schema-file-check.ts");
-  return await schemaFileProblems(config, decode, source.topics ?? [], sink.metadata_prefix);
+  const { naturalKeyProblems } = await import("./natural-key-check.ts");
+  const { problems, warnings } = await schemaFileProblems(
+    config,
+    decode,
+    source.topics ?? [],
+    sink.metadata_prefix,
+  );
+  return { problems: [...problems, ...(await naturalKeyProblems(config, decode, source.topics))], warnings };
 }
 
 async function schemaOfFiles({ file, lineOf }: PipelineConfig, schema: string): Promise<Verdict> {

@@ -35,7 +35,7 @@ export function laneBranches(
       : decodeLane(decode, configured.slice(first), { ...context, first });
   const all: readonly Pick<
     Branches<never>,
-    "bundled" | "crowded" | "relief" | "primarySealed" | "forget" | "reset" | "skips" | "pressing"
+    "bundled" | "crowded" | "relief" | "primarySealed" | "skips" | "pressing"
   >[] = derived === null ? [plain.branches] : [plain.branches, derived.branches];
   return {
     get pressing() {
@@ -56,11 +56,12 @@ export function laneBranches(
       for (const b of all) b.primarySealed(reason);
     },
     forget: (streams) => {
-      for (const b of all) b.forget(streams);
+      plain.branches.forget(streams);
+      derived?.forget(streams);
     },
     reset: (epoch) => {
-      derived?.stage.reset();
-      for (const b of all) b.reset(epoch);
+      plain.branches.reset(epoch);
+      derived?.reset(epoch);
     },
     receive: (sink, m) =>
       sink < first ? plain.branches.receive(sink, m) : derived?.branches.receive(sink - first, m),

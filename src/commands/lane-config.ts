@@ -68,6 +68,20 @@ export interface LaneConfig {
   readonly branches: readonly LaneBranch[];
   /** Null: nothing is decoded. */
   readonly decode: LaneDecode | null;
+  /** Null: no sink leaves duplicates out. */
+  readonly dedup: LaneDedup | null;
+}
+
+/** How duplicates are found. */
+export interface LaneDedup {
+  readonly windowRecords: number;
+  readonly windowMs: number | null;
+  readonly maxBytes: number;
+  /** Of raw files. */
+  readonly rowGroupBytes: number;
+  /** Most of a batch of records that are read again. */
+  readonly maxRows: number;
+  readonly maxBatchBytes: number;
 }
 
 export interface LaneDecode {
@@ -88,6 +102,8 @@ export interface LaneBranch {
   readonly holdBytes: number;
   readonly receives: "raw" | "decoded" | "rejected";
   readonly metadata: "none" | "locator" | "all";
+  /** Records with the natural key of an earlier one are left out. */
+  readonly distinct: boolean;
   /** A table that is missing is made. */
   readonly create: boolean;
   /** How a server's table grows; null: it does not. */

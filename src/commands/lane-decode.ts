@@ -14,13 +14,17 @@ import { asFailure, Failure, toWire } from "../core/failure/failure.ts";
 import { Branch } from "../core/pipeline/branch.ts";
 import { Branches } from "../core/pipeline/branches.ts";
 import type { Part } from "../core/pipeline/decode-keys.ts";
-import { DecodeStage } from "../core/pipeline/decode-stage.ts";
+import { DecodeReader, type ReaderParts } from "../core/pipeline/decode-reader.ts";
+import { type DecodeParts, DecodeStage } from "../core/pipeline/decode-stage.ts";
 import { type DerivedBatch, originsOf, rejectFields } from "../core/pipeline/derived.ts";
+import type { DistinctRows } from "../core/pipeline/distinct-rows.ts";
+import { KnownSchemas, type KnownSchemasParts } from "../core/pipeline/known-schemas.ts";
 import { type RawMetadata, rawOriginFields } from "../core/pipeline/raw-origins.ts";
 import { TableBranchWriter } from "../core/pipeline/table-branch.ts";
 import type { BranchWriter } from "../core/ports/branch-parts.ts";
 import type { FromLane } from "../core/ports/lane.ts";
 import type { RefusedCell, TableSink } from "../core/ports/table-sink.ts";
+import type { StreamKey } from "../core/records/stream.ts";
 import type { TargetAbilities } from "../core/schema/evolution.ts";
 import { FOLDER_TABLE } from "../core/schema/folder-table.ts";
 import { SERVER_TABLE } from "../core/schema/server-table.ts";
@@ -29,7 +33,9 @@ import type { ColumnField, TableBatch } from "../core/types/table-batch.ts";
 import { cellValue } from "../core/types/value-cells.ts";
 import { valueJson } from "../core/types/value-json.ts";
 import { crashHook } from "./crash-hook.ts";
-import type { LaneBranch, LaneDecode, LaneSink } from "./lane-config.ts";
+import type { LaneBranch, LaneDecode, LaneDedup, LaneSink } from "./lane-config.ts";
+import { laneDuplicates } from "./lane-dedup.ts";
+import type { AskedDedup } from "./lane-dedup-asks.ts";
 import { type FittedSink, LaneTables } from "./lane-fit.ts";
 import { type AskForSchema, inferredSchemas } from "./lane-inference.ts";
 import { KafkaRows, type KafkaRowsContext } from "./lane-kafka-rows.ts";
@@ -52,6 +58,8 @@ export interface DecodeContext {
   readonly post: (m: FromLane) => void;
   readonly schema: AskForSchema;
   readonly register: KafkaRowsContext["register"];
+  /** Null: no sink leaves duplicates out. */
+  readonly dedup: { readonly options: LaneDedup; readonly asks: AskedDedup } | null;
   /** Makes room in the tables that the control thread keeps: of sinks of decoded rows that are files. */
   readonly grow: (fields: readonly ColumnField[]) => Promise<GrownLaneTables>;
 }
@@ -59,6 +67,10 @@ export interface DecodeContext {
 export interface DecodeLane {
   readonly stage: DecodeStage;
   readonly branches: Branches<DerivedBatch>;
+  /** They are not ours any more. */
+  forget(streams: readonly number[]): void;
+  /** The lane begins anew. */
+  reset(epoch: number): void;
   renew(sinks: readonly LaneSink[]): void;
 }
 
@@ -78,6 +90,39 @@ export function decodeLane(
     grow: context.grow,
     refit: () => stage.refit(),
   });
+  const trouble = (failure: Failure | null) => {
+    const wire = failure === null ? null : toWire(failure);
+    for (const s of sinks) post({ t: "branch", sink: s.sink, m: { t: "trouble", failure: wire } });
+  };
+  const reading: Omit<ReaderParts, "waiting" | "schemas"> & KnownSchemasParts & Pick<DecodeParts, "learn"> = {
+    clock: systemClock,
+    framing: (topic, part) => {
+      const plan = planOf(decode, topic, part);
+      if (plan === null) return null;
+      const protobuf = plan.format === "protobuf";
+      const maxPayloadBytes = decode.options.max_payload_bytes;
+      return framingOf(plan.framing, { part, protobuf, maxPayloadBytes, codecs: context.codecs });
+    },
+    ...inferredSchemas(decode.options, decode.prefix, context.schema),
+    compile: (topic, schema, message, part) => {
+      const plan = planOf(decode, topic, part);
+      if (plan === null) throw new Failure("internal.bug", `no plan for the keys of ${topic}`);
+      return partDecoder(decode.options as DecodeSection, schema, part, plan, message, decode.prefix);
+    },
+    trouble,
+  };
+  const duplicates =
+    context.dedup === null
+      ? null
+      : laneDuplicates({
+          ...context.dedup,
+          reader: new DecodeReader({
+            schemas: new KnownSchemas(reading, () => async () => []),
+            framing: reading.framing,
+            waiting: () => [],
+          }),
+        });
+  const keys = new Map<number, StreamKey>();
   const stage: DecodeStage = new DecodeStage(
     {
       pipeline: decode.pipeline,
@@ -87,28 +132,15 @@ export function decodeLane(
       can: abilitiesOf(configured),
     },
     {
-      clock: systemClock,
-      framing: (topic, part) => {
-        const plan = planOf(decode, topic, part);
-        if (plan === null) return null;
-        const protobuf = plan.format === "protobuf";
-        const maxPayloadBytes = decode.options.max_payload_bytes;
-        return framingOf(plan.framing, { part, protobuf, maxPayloadBytes, codecs: context.codecs });
-      },
+      ...reading,
       failsOnError: (topic) => planOf(decode, topic, "value")?.onError === "fail",
-      ...inferredSchemas(decode.options, decode.prefix, context.schema),
-      compile: (topic, schema, message, part) => {
-        const plan = planOf(decode, topic, part);
-        if (plan === null) throw new Failure("internal.bug", `no plan for the keys of ${topic}`);
-        return partDecoder(decode.options as DecodeSection, schema, part, plan, message, decode.prefix);
-      },
       fit: (fields, judged) => tables.fit(fields, judged),
-      give: (stream, key, batch) => branches.give(stream, key, () => batch, batch.span),
-      miss: (key, batch, failure) => branches.miss(key, batch.span, failure),
-      trouble: (failure) => {
-        const wire = failure === null ? null : toWire(failure);
-        for (const s of sinks) post({ t: "branch", sink: s.sink, m: { t: "trouble", failure: wire } });
+      give: (stream, key, batch) => {
+        keys.set(stream, key);
+        branches.give(stream, key, () => batch, batch.span);
       },
+      miss: (key, batch, failure) => branches.miss(key, batch.span, failure),
+      duplicates,
       undecodable: (refused) => post({ t: "branch", sink: context.first, m: { t: "undecodable", refused } }),
       fatal: (failure) => post({ t: "dead", failure: toWire(failure) }),
     },
@@ -116,6 +148,17 @@ export function decodeLane(
   return {
     stage,
     branches,
+    forget: (streams) => {
+      branches.forget(streams);
+      duplicates?.forget(new Set(streams.flatMap((s) => keys.get(s) ?? [])));
+      for (const s of streams) keys.delete(s);
+    },
+    reset: (epoch) => {
+      stage.reset();
+      branches.reset(epoch);
+      duplicates?.forget(new Set(keys.values()));
+      keys.clear();
+    },
     renew: (renewed) => {
       for (const [i, sink] of renewed.entries()) sinks[i]?.renew(sink);
     },
@@ -288,13 +331,29 @@ class DerivedSink implements FittedSink {
     const fields = this.#fields;
     const { receives, holdBytes } = this.#o;
     const groupBytes = this.#lane.kind === "parquet" ? Math.floor(holdBytes / HOLD_SHARE) : 0;
-    const rowsOf = (b: DerivedBatch) =>
-      receives === "rejected" ? b.rejects : b.table === null ? null : selected(b.table, fields);
+    const rowsOf = (b: DerivedBatch) => {
+      if (receives === "rejected") return b.rejects;
+      const { table } = this.#o.distinct ? this.#distinct(b) : b;
+      return table === null ? null : selected(table, fields);
+    };
     const line = (b: TableBatch, cell: RefusedCell) => refusedLine(b, this.#decode.prefix, cell);
     const origins = (b: DerivedBatch) =>
-      originsOf(b, receives === "rejected" ? b.refused.map((r) => r.row) : b.tableRows);
+      originsOf(
+        b,
+        receives === "rejected"
+          ? b.refused.map((r) => r.row)
+          : (this.#o.distinct ? distinctRows(b) : b).tableRows,
+      );
     const options = { fields, groupBytes, rowsOf, line, originsOf: origins };
     return new TableBranchWriter(options, this.#tableSink());
+  }
+
+  #distinct(b: DerivedBatch): DistinctRows {
+    const distinct = distinctRows(b);
+    const { duplicates: records } = distinct;
+    const { topic } = b.source.stream;
+    if (records > 0) this.#c.post({ t: "branch", sink: this.sink, m: { t: "duplicates", topic, records } });
+    return distinct;
   }
 
   #tableSink(): TableSink {
@@ -320,6 +379,13 @@ class DerivedSink implements FittedSink {
     const parts = { store, encode: this.#encode };
     return new ParquetTableWriter({ folder: "", pipeline, sink, version }, parts);
   }
+}
+
+/** Throws where it is not known what they are: the sink lets the batch go by. */
+function distinctRows({ distinct }: DerivedBatch): DistinctRows {
+  if (distinct === undefined) throw new Failure("internal.bug", "nobody looked for duplicates");
+  if (distinct instanceof Failure) throw distinct;
+  return distinct;
 }
 
 /** The columns of a sink, which may have fewer of the metadata. */

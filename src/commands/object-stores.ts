@@ -3,11 +3,17 @@ import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import {
   coverageFolderOf,
+  dedupFolderOf,
   LocalVersionedStore,
   schemaFolderOf,
   tableFolderOf,
 } from "../adapters/coverage/local.ts";
-import { coverageKeyOf, ObjectVersionedStore, tableKeyOf } from "../adapters/coverage/object-store.ts";
+import {
+  coverageKeyOf,
+  dedupKeyOf,
+  ObjectVersionedStore,
+  tableKeyOf,
+} from "../adapters/coverage/object-store.ts";
 import { LocalObjectStore, stagingOf } from "../adapters/object-store/local.ts";
 import { codeOf, storeFailure } from "../adapters/object-store/local-failure.ts";
 import { type S3Connection, s3Connection } from "../adapters/object-store/s3-connection.ts";
@@ -37,6 +43,8 @@ export interface ObjectSinkStores {
   readonly schemas: VersionedStore;
   /** The schema of its table, where that is decoded rows. */
   readonly table: VersionedStore;
+  /** Of the primary sink: how duplicates are found. */
+  readonly dedup: VersionedStore;
   /** Files of such a table that lie there: at most so many of the newest, those last. */
   newest(most: number): Promise<readonly TableFile[]>;
   /** How long ago the file was written, ms; null: it is not there. */
@@ -76,6 +84,7 @@ function folderStores(
     versions: new LocalVersionedStore(coverageFolderOf(root, pipeline, sink), hook ?? undefined),
     schemas: new LocalVersionedStore(schemaFolderOf(root, pipeline, sink)),
     table: new LocalVersionedStore(tableFolderOf(root, pipeline, sink), undefined, "table"),
+    dedup: new LocalVersionedStore(dedupFolderOf(root, pipeline, sink), undefined, "dedup"),
     newest: (most) => newestFiles(root, most),
     age: (key) => fileAge(root, key),
     intervalMs: DISK_INTERVAL_MS,
@@ -121,6 +130,11 @@ function bucketStores(
     table: new ObjectVersionedStore(conditional, {
       folder: tableKeyOf(pipeline, sink.name),
       object: "table.json",
+      instance,
+    }),
+    dedup: new ObjectVersionedStore(conditional, {
+      folder: dedupKeyOf(pipeline, sink.name),
+      object: "dedup.json",
       instance,
     }),
     newest: (most) => newestObjects(conditional, most),

@@ -18,16 +18,23 @@ import { ReplayOrder, type Wanted } from "../core/recovery/replay-order.ts";
 import { ReplaySource } from "../core/recovery/replay-source.ts";
 import { ReplayCoverage } from "../core/recovery/replayed.ts";
 import type { ResolvedConfig } from "./config-file.ts";
-import type { LaneConfig, RenewSink, ReplayLaneSink } from "./lane-config.ts";
-import type { AnswerSchema, SchemaService } from "./lane-schemas.ts";
-import type { AnswerTable } from "./lane-tables.ts";
+import { type DedupService, dedupService } from "./dedup-service.ts";
+import type { LaneConfig, ReplayLaneSink } from "./lane-config.ts";
+import type { SchemaService } from "./lane-schemas.ts";
 import { objectSinkStores } from "./object-stores.ts";
 import { byIncarnation, rawSinkOf } from "./recover-plan.ts";
 import { rawSets } from "./recover-sets.ts";
 import { ReplayBuffers } from "./replay-buffers.ts";
 import { schemaService } from "./schema-service.ts";
 import { HEARTBEAT_MS } from "./sink-parts.ts";
-import { type Beside, besideParts, keptTables, laneConfig, withAnswers } from "./stream-parts.ts";
+import {
+  type Beside,
+  besideParts,
+  keptTables,
+  laneConfig,
+  type ToThread,
+  withAnswers,
+} from "./stream-parts.ts";
 
 const NAME = "raw, read again";
 /** What recovery takes from a machine is bounded by it. */
@@ -46,6 +53,7 @@ export interface ReplayHost {
   readonly beside: readonly Beside[];
   readonly observer: Observer;
   readonly schemas: SchemaService | null;
+  readonly dedup: DedupService | null;
   readonly admission: () => Admission;
   /** Of a lane; never the same twice, since the ids of sets are made of it. */
   readonly life: () => string;
@@ -62,6 +70,7 @@ export function replayHost({ config, whole }: RecoverConfigs, observer: Observer
   const beside = besideParts(config, context);
   const stores = objectSinkStores(config.pipeline.name, rawSinkOf(config), instance, null);
   const schemas = schemaService(whole, stores, { instance: id, observer });
+  const dedup = dedupService(config, schemas, { instance, live: false });
   const { recovery } = config;
   const limit = rateLimit(
     systemClock,
@@ -73,6 +82,7 @@ export function replayHost({ config, whole }: RecoverConfigs, observer: Observer
     beside,
     observer,
     schemas,
+    dedup,
     admission: () =>
       new Admission(systemClock, new Budget({ maxBytes: recovery.max_bytes, owners: [0] }), limit, size),
     life: () => `${id}.${spawned++}`,
@@ -89,7 +99,7 @@ export interface Replay {
  * One run, of what raw files are known for. `beside`: those of the host's sinks that take part, numbered among themselves.
  */
 export function replayRunner(host: ReplayHost, beside: readonly Beside[], replay: Replay): Runner {
-  const { config, observer, schemas } = host;
+  const { config, observer, schemas, dedup } = host;
   const { index } = replay;
   const wanted = indexedOf(replay);
   const raw = rawSinkOf(config);
@@ -123,8 +133,8 @@ export function replayRunner(host: ReplayHost, beside: readonly Beside[], replay
       committer: (listener) => new CoveredCommitter({ sink: NAME, clock: systemClock, observer, listener }),
       spawnLane: (lane) => {
         const init = { t: "init", lane, config: laneConfig(config, host.life(), sink, beside) } as const;
-        const thread = spawnWorkerLane<LaneConfig, RenewSink | AnswerSchema | AnswerTable>(init);
-        return schemas === null ? thread : withAnswers(thread, schemas, tables);
+        const thread = spawnWorkerLane<LaneConfig, ToThread>(init);
+        return schemas === null ? thread : withAnswers(thread, { schemas, tables, dedup });
       },
       ledger: new Ledger(),
       admission: host.admission(),

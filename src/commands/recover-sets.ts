@@ -52,6 +52,14 @@ function opener(sink: SinkOf<"parquet">): OpenRaw {
   };
 }
 
+/** Row groups of all files of a set, one by one, each as a file of its own. Throws as `rawSets` does. */
+export async function* rawGroups(
+  sink: SinkOf<"parquet">,
+  set: IndexEntry,
+): AsyncGenerator<{ readonly bytes: Uint8Array; readonly twoLives: boolean }> {
+  yield* new SetReader(set, opener(sink), sink.metadata_prefix).each();
+}
+
 class SetReader {
   readonly #set: IndexEntry;
   readonly #open: OpenRaw;
@@ -73,6 +81,20 @@ class SetReader {
     } catch (e) {
       this.#close();
       throw e;
+    }
+  }
+
+  async *each(): AsyncGenerator<{ readonly bytes: Uint8Array; readonly twoLives: boolean }> {
+    const twoLives = this.#streams() === null;
+    try {
+      for (const target of this.#set.targets)
+        for (const group of await this.#groups(target)) {
+          const bytes = new Uint8Array(group.bytes);
+          await this.#read(group, bytes);
+          yield { bytes, twoLives };
+        }
+    } finally {
+      this.#close();
     }
   }
 

@@ -21,10 +21,13 @@ import type { Observer } from "../core/ports/observer.ts";
 import { admissionOf } from "./admission-parts.ts";
 import type { ResolvedConfig } from "./config-file.ts";
 import { crashHook, crashPlan } from "./crash-hook.ts";
+import { DedupAnswers, type DedupService, dedupService, dropsDuplicates } from "./dedup-service.ts";
 import { kafkaSinkParts } from "./kafka-sink-parts.ts";
-import type { LaneConfig, LaneDecode, LaneSink, RenewSink } from "./lane-config.ts";
+import type { LaneConfig, LaneDecode, LaneDedup, LaneSink, RenewSink } from "./lane-config.ts";
+import type { AnswerDedup, AskDedup } from "./lane-dedup-asks.ts";
 import { type AnswerSchema, type AskSchema, answerSchema, type SchemaService } from "./lane-schemas.ts";
 import { type AnswerTable, type AskTable, KeptTables } from "./lane-tables.ts";
+import { naturalKeyOf, topicsWithKeys } from "./natural-key-check.ts";
 import { parquetParts } from "./parquet-parts.ts";
 import { growthOf, postgresParts } from "./postgres-parts.ts";
 import { checkSchemaFiles } from "./schema-file-check.ts";
@@ -85,6 +88,7 @@ export function buildStream(
   const threads = new Map<number, LaneThread>();
   const schemas = schemaService(config, sink, { instance, observer });
   const tables = keptTables(beside);
+  const dedup = dedupService(config, schemas, { instance, live: true });
   const hooked = hook === null ? {} : { hook };
   const source = new KafkaSource(kafkaSettings(from, VERSION), {
     net: createNet(systemClock),
@@ -122,9 +126,9 @@ export function buildStream(
         const life = `${instance}.${spawned++}`;
         lives.set(lane, life);
         const init = { t: "init", lane, config: laneConfig(config, life, sink.lane, beside) } as const;
-        const thread = spawnWorkerLane<LaneConfig, RenewSink | AnswerSchema | AnswerTable>(init);
+        const thread = spawnWorkerLane<LaneConfig, ToThread>(init);
         threads.set(lane, thread);
-        return schemas === null ? thread : withAnswers(thread, schemas, tables);
+        return schemas === null ? thread : withAnswers(thread, { schemas, tables, dedup });
       },
       ledger: new Ledger(),
       admission: admissionOf(pipeline, budget),
@@ -148,6 +152,9 @@ export function buildStream(
           config.source.topics ?? [],
           config.sink.metadata_prefix,
         );
+      if (config.decode !== null && dedup !== null)
+        for (const topic of topicsWithKeys(config.decode as DecodeSection, config.source.topics))
+          await naturalKeyOf(config.decode as DecodeSection, topic);
       await sink.prepare();
       for (const b of beside) await preparedOrLater(b);
     },
@@ -163,19 +170,36 @@ export function buildStream(
   };
 }
 
-export type LaneThread = Thread<ToLane | RenewSink | AnswerSchema | AnswerTable, FromLane>;
+/** Messages to a lane's thread that are not for its lane. */
+export type ToThread = RenewSink | AnswerSchema | AnswerTable | AnswerDedup;
+
+type LaneThread = Thread<ToLane | ToThread, FromLane>;
+
+/** Who knows what lanes ask. */
+export interface LaneAnswers {
+  readonly schemas: SchemaService;
+  readonly tables: KeptTables;
+  /** Null: no sink leaves duplicates out. */
+  readonly dedup: DedupService | null;
+}
 
 /** The lane's questions are answered on the way; everything else goes to the runner. */
-export function withAnswers(thread: LaneThread, service: SchemaService, tables: KeptTables): LanePort {
+export function withAnswers(thread: LaneThread, { schemas, tables, dedup }: LaneAnswers): LanePort {
+  const duplicates = dedup === null ? null : new DedupAnswers(dedup);
   return {
     post: (message, transfer) => thread.post(message, transfer),
-    kill: () => thread.kill(),
+    kill: () => {
+      thread.kill();
+      void duplicates?.close().catch(() => {});
+    },
     onMessage: (handler) =>
       thread.onMessage((m) => {
-        const message = m as FromLane | AskSchema | AskTable;
+        const message = m as FromLane | AskSchema | AskTable | AskDedup;
         if (message.t === "ask_schema" || message.t === "register_schema")
-          void answerSchema(message, service).then((answer) => thread.post(answer));
+          void answerSchema(message, schemas).then((answer) => thread.post(answer));
         else if (message.t === "ask_table") void tables.answer(message).then((answer) => thread.post(answer));
+        else if (message.t === "ask_dedup")
+          void duplicates?.answer(message).then((answer) => thread.post(answer));
         else handler(message);
       }),
   };
@@ -287,9 +311,11 @@ export function laneConfig(
     batchBytes: Math.min(max_bytes, bytes),
     sink,
     decode: decodeOf(config, beside),
+    dedup: dedupOf(config, beside, { maxRows: rows, maxBatchBytes: bytes }),
     branches: beside.map(({ parts, spec, holdBytes, sink: of }, i) => ({
       receives: of.receives,
       metadata: of.metadata,
+      distinct: of.duplicates === "drop",
       create: of.type === "postgres" && of.create,
       growth: of.type === "postgres" && of.create ? growthOf(of) : null,
       name: spec.name,
@@ -298,6 +324,22 @@ export function laneConfig(
       holdBytes,
       sink: parts.lane,
     })),
+  };
+}
+
+/** Null where nothing leaves duplicates out. */
+function dedupOf(
+  { dedup, sink }: ResolvedConfig,
+  beside: readonly Beside[],
+  batch: Pick<LaneDedup, "maxRows" | "maxBatchBytes">,
+): LaneDedup | null {
+  if (sink.type !== "parquet" || !dropsDuplicates(beside.map((b) => b.sink))) return null;
+  return {
+    windowRecords: dedup.window_records,
+    windowMs: dedup.window_ms ?? null,
+    maxBytes: dedup.max_bytes,
+    rowGroupBytes: sink.row_group_bytes,
+    ...batch,
   };
 }
 

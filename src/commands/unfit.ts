@@ -8,6 +8,7 @@ import { pathText, quoted } from "../core/config/problem.ts";
 import type { BatchConfig } from "./batch-config.ts";
 import type { SinkOf } from "./config-file.ts";
 import { unfitToDecode } from "./unfit-decode.ts";
+import { unfitDedup } from "./unfit-dedup.ts";
 import { unfitRole } from "./unfit-role.ts";
 
 export function unfit(config: CheckedConfig): Problem[] {
@@ -21,6 +22,7 @@ export function unfit(config: CheckedConfig): Problem[] {
     ...samePlaces(config, sinks),
     ...unfitRole(config),
     ...unfitToDecode(config),
+    ...unfitDedup(config),
   ];
 }
 

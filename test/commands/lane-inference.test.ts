@@ -101,6 +101,7 @@ function lane(o = options({ max_records: 3 }), pinned = control(o), holdBytes = 
       miss: () => void missed++,
       trouble: (f) => void troubles.push(f?.code ?? null),
       undecodable: () => {},
+      duplicates: null,
       fatal: (f) => void fatal.push(f.message),
     },
   );

@@ -40,6 +40,11 @@ export function tableFolderOf(root: string, pipeline: string, sink: string): str
   return join(root, "_twg", pipeline, sink, "table");
 }
 
+/** Of the book of duplicates (core/coverage/dedup-book.ts), beside raw's coverage. */
+export function dedupFolderOf(root: string, pipeline: string, sink: string): string {
+  return join(root, "_twg", pipeline, sink, "dedup");
+}
+
 /** Between two of them lies one durable event of a write; a test ends the process there. */
 export const LOCAL_WRITE_POINTS = ["coverage_written", "coverage_linked", "coverage_won"] as const;
 
@@ -54,10 +59,10 @@ export class LocalVersionedStore implements VersionedStore {
   readonly #name: RegExp;
 
   /**
-   * `folder`: of `coverageFolderOf` or `tableFolderOf`. `hook` is passed at each point of a write. `object`: what its
+   * `folder`: of `coverageFolderOf`, `tableFolderOf` or `dedupFolderOf`. `hook` is passed at each point of a write. `object`: what its
    * versions are named after.
    */
-  constructor(folder: string, hook?: LocalWriteHook, object: "coverage" | "table" = "coverage") {
+  constructor(folder: string, hook?: LocalWriteHook, object: "coverage" | "table" | "dedup" = "coverage") {
     this.place = folder;
     this.#hook = hook;
     this.#object = object;

@@ -39,11 +39,16 @@ export function tableKeyOf(pipeline: string, sink: string): string {
   return `_twg/${pipeline}/${sink}/table`;
 }
 
+/** Of the book of duplicates (core/coverage/dedup-book.ts). */
+export function dedupKeyOf(pipeline: string, sink: string): string {
+  return `_twg/${pipeline}/${sink}/dedup`;
+}
+
 /** Between two of them lies one durable event of a write; a test ends the process there. */
 type WriteHook = (point: "coverage_written" | "coverage_linked" | "coverage_won") => void | Promise<void>;
 
 export interface ObjectVersionedOptions {
-  /** Of `coverageKeyOf` or `tableKeyOf`. */
+  /** Of `coverageKeyOf`, `tableKeyOf` or `dedupKeyOf`. */
   readonly folder: string;
   /** Name of the object in it; default: of the coverage. */
   readonly object?: string;

@@ -49,6 +49,13 @@ const sinkShared = {
       "Of a sink of decoded rows: which metadata columns stand behind the payload's. locator: topic, partition, offset and the id of the schema; all: every one but the value. A raw sink has all of them whatever this says.",
     )
     .meta({ why: "Enough to find the record that a row came from." }),
+  duplicates: z
+    .enum(["keep", "drop"])
+    .default("keep")
+    .describe(
+      "Of a sink of decoded rows: what becomes of a record whose natural key (the primaryKey of its data contract) an earlier record of its partition has, within the window of [dedup]. drop: it is left out, counted, and its position counts as landed.",
+    )
+    .meta({ why: "Only whoever declares a key knows that two records are one." }),
   hold_bytes: byteSize({ min: MIB, max: 1024 * MIB })
     .default(16 * MIB)
     .describe(
@@ -73,6 +80,7 @@ export type SinkShared = {
   readonly name: string;
   readonly receives: "raw" | "decoded" | "rejected";
   readonly metadata: "none" | "locator" | "all";
+  readonly duplicates: "keep" | "drop";
   /** Of the checked configuration always. */
   readonly role: "primary_raw" | "secondary";
   readonly hold_bytes: number;

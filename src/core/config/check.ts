@@ -5,6 +5,7 @@
 import type * as z from "zod";
 import { type AdapterKind, type AdapterSpec, fullSpec } from "./adapter-spec.ts";
 import { type DecodeSection, decodeSpec } from "./decode-options.ts";
+import { type DedupSection, dedupSpec } from "./dedup-options.ts";
 import { type Place, problemsOf, unknownKey } from "./issues.ts";
 import { LATER_RECEIVES, LATER_SECTIONS, LATER_SINKS, LATER_SOURCES } from "./later.ts";
 import { nearest } from "./nearest.ts";
@@ -29,6 +30,7 @@ export interface CheckedConfig {
   readonly pipeline: PipelineSection;
   readonly batch: BatchSection;
   readonly recovery: RecoverySection;
+  readonly dedup: DedupSection;
   readonly observability: ObservabilitySection;
   readonly secrets: SecretsSection;
   /** Null: records stay bytes. */
@@ -58,6 +60,7 @@ export const SECTIONS = {
   pipeline: pipelineSpec,
   batch: batchSpec,
   recovery: recoverySpec,
+  dedup: dedupSpec,
   observability: observabilitySpec,
   secrets: secretsSpec,
 } as const;

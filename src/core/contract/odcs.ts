@@ -9,6 +9,8 @@ import { parseYaml, type YamlDocument } from "./yaml-document.ts";
 
 export interface ContractTable {
   readonly fields: readonly ColumnField[];
+  /** Names of the columns of its primaryKey, in their order; empty: it declares none. */
+  readonly naturalKey: readonly string[];
   /** Which object of which contract, for people. */
   readonly origin: string;
 }
@@ -65,7 +67,12 @@ class Contract {
     const fields = this.#properties(object, path, 0);
     const rules = this.#rules === 0 ? "" : `; ${this.#rules} of its rules about values are not applied`;
     const which = ["id", "version"].flatMap((key) => this.#document.textOf([key]) ?? []).join(" ");
-    return { fields, origin: `object ${this.#nameOf(object, path)} of the data contract ${which}${rules}` };
+    const naturalKey = this.#naturalKey(object, path);
+    return {
+      fields,
+      naturalKey,
+      origin: `object ${this.#nameOf(object, path)} of the data contract ${which}${rules}`,
+    };
   }
 
   #header(): void {
@@ -110,6 +117,21 @@ class Contract {
       seen.set(name, i);
       return { name, ...this.#typed(property, at, depth) };
     });
+  }
+
+  /** By `primaryKeyPosition`, which begins at 1; of those without one the order in which they stand. */
+  #naturalKey(object: Node, path: Path): readonly string[] {
+    const properties = object.properties as readonly unknown[];
+    const parts = properties.flatMap((p, i) => {
+      const at = [...path, "properties", i];
+      const property = this.#node(p, at);
+      if (!this.#flag(property, "primaryKey", at)) return [];
+      const position = property.primaryKeyPosition;
+      const said = typeof position === "number" && position >= 1 ? position : Number.POSITIVE_INFINITY;
+      return [{ name: this.#nameOf(property, at), said }];
+    });
+    // Infinity less infinity is none of the two.
+    return parts.toSorted((a, b) => (a.said < b.said ? -1 : a.said > b.said ? 1 : 0)).map((p) => p.name);
   }
 
   /** The physical name is that of the data themselves. */

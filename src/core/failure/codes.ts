@@ -4,6 +4,7 @@
  * `retry` says whether the same call may succeed later without anybody changing anything. Unknown means "no".
  */
 import { type CodeSpec, spec } from "./code-spec.ts";
+import { DEDUP_CODES } from "./dedup-codes.ts";
 import { FILE_CODES } from "./file-codes.ts";
 import { KAFKA_PRODUCER_CODES } from "./kafka-producer-codes.ts";
 import { LOGIN_CODES } from "./login-codes.ts";
@@ -328,6 +329,7 @@ export const CODES = {
   ...POSTGRES_CODES,
   // schema sources
   ...RECOVERY_CODES,
+  ...DEDUP_CODES,
   ...REGISTRY_CODES,
   // coverage
   "coverage.owned": spec(

@@ -77,6 +77,7 @@ const ROWS: Rows = {
   },
   "sink.detached": (m, e) => m.sinkDetached.add(1, e.sink),
   "records.undecodable": (m, e) => m.undecodable.add(e.records, e.code),
+  "records.duplicate": (m, e) => m.duplicates.add(e.records, e.sink, e.topic),
   "records.refused": (m, e) => {
     if (e.kept) m.sinkRejects.add(e.records, e.sink, e.code);
   },

@@ -4,6 +4,8 @@ import type { TwgEvent } from "./events.ts";
 export function summed(sum: TwgEvent, next: TwgEvent): TwgEvent {
   if (sum.e === "records.undecodable" && next.e === sum.e)
     return { ...next, records: sum.records + next.records };
+  if (sum.e === "records.duplicate" && next.e === sum.e)
+    return { ...next, records: sum.records + next.records };
   if (sum.e !== "sink.gap" || next.e !== sum.e) return next;
   const from = sum.from < next.from ? sum.from : next.from;
   const end = sum.next > next.next ? sum.next : next.next;

@@ -205,6 +205,13 @@ type SinkEvent =
       readonly first: string;
       readonly path: string;
     }
+  /** Of one batch: left out of the sink since an earlier record has their natural key. */
+  | {
+      readonly e: "records.duplicate";
+      readonly sink: string;
+      readonly topic: string;
+      readonly records: number;
+    }
   /** Rows of one set that the sink refused while it took the rest. `kept`: they are durable among its rejects. */
   | {
       readonly e: "records.refused";
@@ -381,6 +388,7 @@ export const EVENTS: { readonly [K in EventName]: EventRow<K> } = {
     level: "warn",
     text: undecodableText,
   },
+  "records.duplicate": { level: "debug", text: (e) => `${e.sink}: ${e.records} duplicates of ${e.topic}` },
   "records.refused": {
     level: "warn",
     text: (e) =>

@@ -136,6 +136,11 @@ export function declareMeters(r: Registry) {
       ["sink"],
     ),
     undecodable: r.counter("twg_decode_rejects_total", "Records that could not be decoded.", ["code"]),
+    duplicates: r.counter(
+      "twg_sink_duplicates_total",
+      "Records that were left out of the sink since an earlier one has their natural key. Those that are read again count again.",
+      ["sink", "topic"],
+    ),
     sinkRejects: r.counter(
       "twg_sink_rejects_total",
       "Rows that the sink refused and that are durable among its rejects.",

@@ -7,6 +7,7 @@ import type { RawBatch } from "../records/raw-batch.ts";
 import { appendRows } from "../types/append-rows.ts";
 import { builderOf } from "../types/column-builder.ts";
 import type { ColumnField, TableColumn } from "../types/table-batch.ts";
+import { takeRows } from "../types/take-rows.ts";
 
 import type { RefusedRecord } from "./derived.ts";
 import { type ColumnsOfSchema as Group, ownColumn } from "./union-column.ts";
@@ -47,11 +48,7 @@ function without<G extends Group>(group: G, bad: ReadonlySet<number>): G {
   return {
     ...group,
     rows: from.map((i) => group.rows[i]!),
-    columns: group.columns.map((c) => {
-      const b = builderOf(c.type);
-      eachRun(from, (at, end) => appendRows(b, c, at, end));
-      return b.finish();
-    }),
+    columns: group.columns.map((c) => takeRows(c, from)),
   };
 }
 
@@ -105,14 +102,4 @@ export class KeyRows {
 
 function same(a: Int32Array, b: Int32Array): boolean {
   return a.length === b.length && a.every((row, i) => row === b[i]);
-}
-
-/** Runs of neighbours in ascending numbers, as [from, end). */
-function eachRun(numbers: Int32Array, run: (from: number, end: number) => void): void {
-  for (let i = 0; i < numbers.length; ) {
-    let n = 1;
-    while (i + n < numbers.length && numbers[i + n] === numbers[i]! + n) n++;
-    run(numbers[i]!, numbers[i]! + n);
-    i += n;
-  }
 }

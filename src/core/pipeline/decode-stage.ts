@@ -6,26 +6,24 @@
  * The table has the columns of all schemas that were met so far (schema/evolution.ts). Rows of a batch are grouped by
  * their schema, so schemas that alternate cost a group each and not a batch each.
  */
-import { Framed } from "../codecs/framing/framed.ts";
-import type { Framing } from "../codecs/framing/framing.ts";
-import type { DecodeFault } from "../codecs/record-codec.ts";
 import { asFailure, Failure } from "../failure/failure.ts";
 import type { Undecodable } from "../ports/lane.ts";
 import type { RawBatch } from "../records/raw-batch.ts";
 import type { StreamKey } from "../records/stream.ts";
 import { evolve, type TargetAbilities } from "../schema/evolution.ts";
 import type { SchemaText } from "../schema/resolver.ts";
-import { builderOf } from "../types/column-builder.ts";
 import type { ColumnField, TableBatch } from "../types/table-batch.ts";
 import { type DecodedPart, KeyRows, type Part, withKeys } from "./decode-keys.ts";
+import { type DecodedGroup, DecodeReader, type News, type ReaderParts } from "./decode-reader.ts";
 import { type DerivedBatch, type RefusedRecord, rejectsOf } from "./derived.ts";
+import { distinctOf } from "./distinct-rows.ts";
+import type { DuplicateJudge } from "./duplicates.ts";
 import { bytesOf, compact } from "./kept-batch.ts";
-import { type Known, refText, undecodable, undecodables, unlike } from "./known-schema.ts";
-import { KnownSchemas, type KnownSchemasParts, MOST_ASKED, type Named } from "./known-schemas.ts";
-import { goodRows, payloadsOf, rowsBySlot } from "./payload-rows.ts";
+import { type Known, undecodable, undecodables, unlike } from "./known-schema.ts";
+import { KnownSchemas, type KnownSchemasParts } from "./known-schemas.ts";
 import { type RawMetadata, rawOriginFields, rawOrigins } from "./raw-origins.ts";
 import { Sampling, type TakeSample } from "./sampling.ts";
-import { type ColumnsOfSchema, rowsOf, unionColumn } from "./union-column.ts";
+import { rowsOf, unionColumn } from "./union-column.ts";
 
 export interface DecodeOptions {
   readonly pipeline: string;
@@ -36,9 +34,7 @@ export interface DecodeOptions {
   readonly can: TargetAbilities;
 }
 
-export interface DecodeParts extends KnownSchemasParts {
-  /** Null: keys are not decoded. */
-  readonly framing: (topic: string, part: Part) => Framing | null;
+export interface DecodeParts extends KnownSchemasParts, Pick<ReaderParts, "framing"> {
   readonly failsOnError: (topic: string) => boolean;
   /** The inferred schema with fields that it did not have; null: nothing comes of them. Rejects as `schema` does. */
   readonly learn: (topic: string, now: SchemaText, take: TakeSample) => Promise<SchemaText | null>;
@@ -54,6 +50,8 @@ export interface DecodeParts extends KnownSchemasParts {
   readonly undecodable: (refused: readonly Undecodable[]) => void;
   /** The lane cannot go on. */
   readonly fatal: (failure: Failure) => void;
+  /** Which records have the natural key of an earlier one; null: no sink asks. */
+  readonly duplicates: DuplicateJudge | null;
 }
 
 export type TableFit =
@@ -66,13 +64,6 @@ interface Waiting {
   readonly batch: RawBatch;
 }
 
-/** A field that an inferred schema does not have yet. */
-interface News {
-  readonly known: Known;
-  readonly row: number;
-  readonly reason: string;
-}
-
 const MOST_FUTILE = 1_000;
 /** Longest that a stop waits for what is being looked up. */
 const SETTLE_MS = 5_000;
@@ -83,8 +74,7 @@ export class DecodeStage {
   readonly #o: DecodeOptions;
   readonly #p: DecodeParts;
   readonly #known: KnownSchemas;
-  readonly #framings = new Map<string, Framing | null>();
-  readonly #framed = new Framed();
+  readonly #reader: DecodeReader;
   #fields: readonly ColumnField[] = [];
   /** Columns of the table, by the last schema that was found to need no more than those. */
   readonly #within = new WeakMap<Known, readonly ColumnField[]>();
@@ -95,7 +85,6 @@ export class DecodeStage {
   #queued = 0;
   #draining = false;
   readonly #sampling: Sampling;
-  #news: News | null = null;
   /** Since the queue was empty. */
   #waitedFor = false;
   #idle: (() => void)[] = [];
@@ -104,6 +93,11 @@ export class DecodeStage {
     this.#o = options;
     this.#p = parts;
     this.#known = new KnownSchemas(parts, (topic) => this.#taker(topic, 0));
+    this.#reader = new DecodeReader({
+      schemas: this.#known,
+      framing: parts.framing,
+      waiting: () => this.#queue.map((w) => w.batch),
+    });
     this.#sampling = new Sampling(parts.clock);
   }
 
@@ -168,6 +162,8 @@ export class DecodeStage {
   }
 
   #overflow(): void {
+    // Only those that ask for duplicates go without what is waited for.
+    if (this.#p.duplicates?.hurry() === true) return;
     const text = `${this.#queued} bytes of records wait for a schema or a table`;
     const failure = new Failure("sink.behind", text, { retry: true });
     for (const w of this.#queue) this.#p.miss(w.key, w.batch, failure);
@@ -198,14 +194,18 @@ export class DecodeStage {
   /** Null: the batch is done. Else what has to be waited for before it is tried again. */
   #try(stream: number, key: StreamKey, batch: RawBatch, mayLearn: boolean): (() => Promise<unknown>) | null {
     const { topic } = batch.stream;
-    this.#news = null;
+    const unready = this.#p.duplicates?.ready(batch) ?? null;
+    if (unready !== null) return unready;
+    this.#reader.news = null;
     const keys: DecodedPart<DecodedGroup> = { groups: [], refused: [] };
     const values: DecodedPart<DecodedGroup> = { groups: [], refused: [] };
-    const unread = this.#read(batch, "key", keys) ?? this.#read(batch, "value", values);
+    const grow = (known: Known[], part: Part) => this.#grow(known, part);
+    const unread =
+      this.#reader.read(batch, "key", keys, grow) ?? this.#reader.read(batch, "value", values, grow);
     // Sinks open sets for positions without rows, too.
     const missing = unread ?? (this.#fitted ? null : () => this.#fit(this.#fields, null));
     if (missing !== null) return missing;
-    const news: News | null = this.#news;
+    const news: News | null = this.#reader.news;
     if (news !== null && mayLearn) return () => this.#learn(topic, news);
     const { groups, refused } = withKeys(batch, keys, values);
     const [bad] = refused;
@@ -213,88 +213,6 @@ export class DecodeStage {
     this.#p.give(stream, key, this.#derived(batch, groups, refused, keys.groups));
     if (refused.length > 0) this.#p.undecodable(undecodables(batch, refused));
     return null;
-  }
-
-  #read(batch: RawBatch, part: Part, out: DecodedPart<DecodedGroup>): (() => Promise<void>) | null {
-    const { topic } = batch.stream;
-    const framing = this.#framing(topic, part);
-    if (framing === null) return null;
-    const from = { column: batch[part], headers: batch.headers, rows: batch.rows };
-    for (let first = 0; first < batch.rows; ) {
-      const framed = this.#framed;
-      const next = framing(from, first, framed);
-      const known: Known[] = [];
-      for (const named of namedBy(framed, topic, part)) {
-        const one = this.#known.get(named);
-        if (one === undefined) return () => this.#known.load(this.#unknown(batch, part));
-        known.push(one);
-      }
-      for (const { row, reason: message } of framed.faults)
-        out.refused.push({ row: first + row, code: "decode.framing", path: "", message, schemaId: null });
-      const refit = this.#grow(known, part);
-      if (refit !== null) return refit;
-      const rows = rowsBySlot(framed);
-      for (const [slot, one] of known.entries())
-        this.#decode(one, rows[slot]!, framed, out.groups, out.refused);
-      first = next;
-    }
-    return null;
-  }
-
-  #framing(topic: string, part: Part): Framing | null {
-    const its = `${topic} ${part}`;
-    const kept = this.#framings.get(its);
-    const framing = kept === undefined ? this.#p.framing(topic, part) : kept;
-    this.#framings.set(its, framing);
-    return framing;
-  }
-
-  /** What this batch and those that wait behind it name and nobody has asked for: together it takes as long as one. */
-  #unknown(batch: RawBatch, part: Part): readonly Named[] {
-    const unknown = new Map<string, Named>();
-    for (const b of new Set([batch, ...this.#queue.map((w) => w.batch)])) {
-      const { topic } = b.stream;
-      const framing = this.#framing(topic, part);
-      const from = { column: b[part], headers: b.headers, rows: b.rows };
-      for (let first = 0; framing !== null && first < b.rows && unknown.size < MOST_ASKED; ) {
-        first = framing(from, first, this.#framed);
-        for (const named of namedBy(this.#framed, topic, part))
-          if (this.#known.get(named) === undefined) unknown.set(named.name, named);
-      }
-    }
-    return [...unknown.values()];
-  }
-
-  #decode(
-    known: Known,
-    rows: Int32Array,
-    framed: Framed,
-    decoded: DecodedGroup[],
-    refused: RefusedRecord[],
-  ): void {
-    const { schemaId, decoder, fault } = known;
-    const refuse = (i: number, f: Pick<DecodeFault, "code" | "path" | "reason">) => {
-      const { code, path, reason: message } = f;
-      refused.push({ row: framed.first + i, code, path, message, schemaId });
-    };
-    if (decoder === null) {
-      if (fault !== null) for (const i of rows) refuse(i, fault);
-      return;
-    }
-    const bad = new Set<number>();
-    // Where a framing needs several passes the columns of the one before are still looked at.
-    const again = decoded.some((g) => g.known === known);
-    const columns = again ? decoder.fields.map((f) => builderOf(f.type)) : known.columns;
-    for (const c of columns) c.reset();
-    const count = decoder.decode(payloadsOf(framed, rows), columns, (f) => {
-      bad.add(f.row);
-      refuse(rows[f.row]!, f);
-      if (known.open !== null && f.code === "decode.unknown_field" && f.path === "")
-        if (this.#news === null && !known.futile.has(f.reason))
-          this.#news = { known, row: framed.first + rows[f.row]!, reason: f.reason };
-    });
-    if (count === 0) return;
-    decoded.push({ known, rows: goodRows(rows, bad, framed.first), columns: columns.map((c) => c.finish()) });
   }
 
   /** The tables are asked again before the next rows: what one of them has was not known until now. */
@@ -348,7 +266,10 @@ export class DecodeStage {
     const rejects = rejectsOf(batch, refused, { prefix, pipeline, now });
     const tableRows = rowsOf(groups);
     const table = this.#table(batch, groups, keys, tableRows, now);
-    return { span, rows, ingestTs, offsets, source: batch, table, tableRows, rejects, refused };
+    const made = { span, rows, ingestTs, offsets, source: batch, table, tableRows, rejects, refused };
+    const { duplicates } = this.#p;
+    if (duplicates === null) return made;
+    return { ...made, distinct: distinctOf(made, duplicates.judge(batch, groups, refused)) };
   }
 
   #table(
@@ -393,14 +314,4 @@ export class DecodeStage {
     const waiting = () => this.#queue.map((w) => w.batch).filter((b) => b.stream.topic === topic);
     return this.#sampling.taker(waiting, row, () => this.#queued > this.#o.holdBytes / 2);
   }
-}
-
-function namedBy({ schemas }: Framed, topic: string, part: Part): Named[] {
-  return schemas.map(({ ref, message }) => {
-    return { name: `${topic} ${part} ${refText(ref)} ${message ?? ""}`, topic, part, ref, message };
-  });
-}
-
-interface DecodedGroup extends ColumnsOfSchema {
-  readonly known: Known;
 }

@@ -1,9 +1,11 @@
 /** What is made of a batch of records: rows of tables and rows of refusals, with the span that both stand for. */
+import type { Failure } from "../failure/failure.ts";
 import type { BranchBatch } from "../ports/branch-parts.ts";
 import type { RowOrigins } from "../ports/table-sink.ts";
 import type { RawBatch } from "../records/raw-batch.ts";
 import { BytesBuilder } from "../types/column-builder.ts";
 import type { ColumnField, TableBatch } from "../types/table-batch.ts";
+import type { DistinctRows } from "./distinct-rows.ts";
 import { rawOriginFields, rawOrigins } from "./raw-origins.ts";
 
 export interface DerivedBatch extends BranchBatch {
@@ -16,6 +18,8 @@ export interface DerivedBatch extends BranchBatch {
   readonly rejects: TableBatch | null;
   /** What `rejects` has rows of, ascending. */
   readonly refused: readonly RefusedRecord[];
+  /** For sinks without duplicates, or why it is not known which records those are; absent: no sink asks. */
+  readonly distinct?: DistinctRows | Failure;
 }
 
 /** Of each of these records of the batch where it stood. */

@@ -18,6 +18,8 @@ export interface Known {
   readonly decoder: RecordDecoder | null;
   readonly columns: readonly ColumnBuilder[];
   readonly fault: Pick<DecodeFault, "code" | "path" | "reason"> | null;
+  /** Columns that name a record, as its contract declares; none: nothing does. */
+  readonly naturalKey: readonly string[];
   /** Monotonic ms from which on it is asked for again; null: what is known of it holds. */
   again: number | null;
 }
@@ -27,10 +29,10 @@ export function refText(ref: SchemaRef): string {
 }
 
 /** The same of no use: it cannot share the table. */
-export function unlike({ schemaId, futile }: Known, differences: readonly string[]): Known {
+export function unlike({ schemaId, futile, naturalKey }: Known, differences: readonly string[]): Known {
   const reason = `the schema does not fit the table: ${differences.join("; ")}`;
   const fault = { code: "decode.incompatible", path: "", reason } as const;
-  return { schemaId, decoder: null, columns: [], fault, open: null, again: null, futile };
+  return { schemaId, decoder: null, columns: [], fault, open: null, again: null, futile, naturalKey };
 }
 
 /** Those of each code, and where the first of them stands. */

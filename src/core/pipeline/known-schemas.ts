@@ -83,7 +83,7 @@ export class KnownSchemas {
     const schema = await this.patiently(() => this.#p.schema(topic, ref, part, this.#taker(topic)));
     if (schema instanceof Failure) {
       const fault = { code: "decode.schema", path: "", reason: schema.message } as const;
-      const nothing = { decoder: null, columns: [], open: null, futile: NO_FIELDS };
+      const nothing = { decoder: null, columns: [], open: null, futile: NO_FIELDS, naturalKey: [] };
       const again = this.#p.clock.monotonic() + AGAIN_MS;
       this.#known.set(name, { schemaId: refText(ref), fault, again, ...nothing });
     } else if (schema !== null) this.#known.set(name, this.#compiled(topic, part, schema, message));
@@ -123,7 +123,11 @@ export class KnownSchemas {
 
   #compiled(topic: string, part: Part, schema: SchemaText, message: readonly number[] | null): Known {
     const isOpen = schema.inferred === "open";
-    const growing = { open: isOpen ? schema : null, futile: isOpen ? new Set<string>() : NO_FIELDS };
+    const growing = {
+      open: isOpen ? schema : null,
+      futile: isOpen ? new Set<string>() : NO_FIELDS,
+      naturalKey: schema.table?.naturalKey ?? [],
+    };
     const { id: schemaId } = schema;
     try {
       const decoder = this.#p.compile(topic, schema, message, part);

@@ -14,7 +14,7 @@ import { type PlacedStream, PRIMARY, type SecondaryParts, type SecondarySpec } f
 import { SinkTrouble } from "./sink-trouble.ts";
 import { withoutSpans } from "./span-set.ts";
 import { StreamHeads } from "./stream-heads.ts";
-import { tellGap, tellSealed } from "./tell-sets.ts";
+import { tellGap, tellRecords, tellSealed } from "./tell-sets.ts";
 
 interface Known {
   readonly stream: number;
@@ -242,8 +242,8 @@ export class Secondary implements CommitListener {
         this.#p.observer.emit({ e: "sink.attached", sink: this.spec.name, lane });
         return;
       case "undecodable":
-        for (const of of m.refused) this.#p.observer.emit({ e: "records.undecodable", ...of });
-        return;
+      case "duplicates":
+        return tellRecords(this.#p.observer, this.spec.name, m);
       case "trouble":
         return this.#says(`lane ${lane}`, m.failure === null ? null : fromWire(m.failure));
     }

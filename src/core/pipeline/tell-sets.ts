@@ -1,5 +1,5 @@
 /** What became of sets of a sink, as events: sizes, rows that were left out, positions that it let go by. */
-import type { SealedSet } from "../ports/lane.ts";
+import type { FromBranch, SealedSet } from "../ports/lane.ts";
 import type { Observer } from "../ports/observer.ts";
 import { type Span, streamParts } from "../records/stream.ts";
 
@@ -11,6 +11,18 @@ export function tellSealed(observer: Observer, sink: string, set: SealedSet): vo
   for (const [code, records] of codes)
     observer.emit({ e: "records.refused", sink, code, records, kept: failure === null });
   if (failure !== null) observer.emit({ e: "sink.rejects_failed", sink, failure });
+}
+
+/** Records that are not among the rows of a sink. */
+export function tellRecords(
+  observer: Observer,
+  sink: string,
+  m: Extract<FromBranch, { readonly t: "undecodable" | "duplicates" }>,
+): void {
+  if (m.t === "duplicates") {
+    const { topic, records } = m;
+    observer.emit({ e: "records.duplicate", sink, topic, records });
+  } else for (const of of m.refused) observer.emit({ e: "records.undecodable", ...of });
 }
 
 /** Positions that a sink let go by. */

@@ -101,6 +101,8 @@ export type FromBranch =
   | { readonly t: "detached"; readonly failure: FailureWire; readonly pauseMs: number }
   | { readonly t: "attached" }
   | { readonly t: "undecodable"; readonly refused: readonly Undecodable[] }
+  /** Records of a batch that were left out since an earlier one has their natural key. */
+  | { readonly t: "duplicates"; readonly topic: string; readonly records: number }
   /** The sink failed and is tried again; null: it works again. */
   | { readonly t: "trouble"; readonly failure: FailureWire | null };
 

@@ -25,6 +25,8 @@ export interface SchemaTable {
   /** A contract may have several objects, each a table. */
   readonly kind: "contract" | "arrow";
   readonly fields: readonly TableField[];
+  /** Columns that together name a record, as a contract declares them. */
+  readonly naturalKey?: readonly string[];
   /** What the file is, for people. */
   readonly origin: string;
 }

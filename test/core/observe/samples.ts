@@ -101,6 +101,7 @@ export const SAMPLES: { readonly [K in EventName]: EventOf<K> } = {
     first: "orders/2@17",
     path: "items[3].price",
   },
+  "records.duplicate": { e: "records.duplicate", sink: "typed", topic: "orders", records: 3 },
   "records.refused": { e: "records.refused", sink: "typed", code: "row.constraint", records: 2, kept: true },
   "sink.rejects_failed": { e: "sink.rejects_failed", sink: "typed", failure },
   "coverage.healthy": { e: "coverage.healthy" },

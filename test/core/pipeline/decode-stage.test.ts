@@ -120,6 +120,7 @@ function stage(
       trouble: (f) => void troubles.push(f?.code ?? null),
       undecodable: (all) =>
         void refusals.push(all.map((u) => `${u.code} ${u.records} ${u.first} ${u.path}`.trim()).join()),
+      duplicates: null,
       fatal: (f) => void fatal.push(f),
     },
   );

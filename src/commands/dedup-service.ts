@@ -1,0 +1,172 @@
+/** What lanes ask of the control thread to find duplicates: since when records are judged as now, and records of raw. */
+import { createHash, randomBytes } from "node:crypto";
+import { type DecodeSection, payloadPlan } from "../core/config/decode-options.ts";
+import { DedupBook } from "../core/coverage/dedup-book.ts";
+import { intersectRanges, normalRanges, subtractRanges } from "../core/coverage/ranges.ts";
+import { type CoverageState, EMPTY_STATE, type IndexEntry, NEW_STREAM } from "../core/coverage/state.ts";
+import { parseState } from "../core/coverage/state-json.ts";
+import { Failure } from "../core/failure/failure.ts";
+import type { Range } from "../core/ports/coverage.ts";
+import { type StreamKey, streamParts } from "../core/records/stream.ts";
+import type { ResolvedConfig } from "./config-file.ts";
+import { answered } from "./lane-asks.ts";
+import type { AnswerDedup, AnsweredEpoch, AskDedup, RawGroup } from "./lane-dedup-asks.ts";
+import type { SchemaService } from "./lane-schemas.ts";
+import { objectSinkStores } from "./object-stores.ts";
+import { rawSinkOf, wholeIndex } from "./recover-plan.ts";
+import { rawGroups } from "./recover-sets.ts";
+
+export interface DedupService {
+  readonly epoch: (stream: StreamKey, from: bigint) => Promise<AnsweredEpoch>;
+  /** Row groups of raw that hold the stream's records of the range, and others. */
+  readonly groups: (stream: StreamKey, range: Range) => AsyncGenerator<RawGroup>;
+}
+
+export interface DedupContext {
+  readonly instance: string;
+  /** Records come from their source: from the first one on they are judged as the configuration says now. */
+  readonly live: boolean;
+  readonly schemas: Pick<SchemaService, "find">;
+}
+
+export function dropsDuplicates(sinks: readonly { readonly duplicates: "keep" | "drop" }[]): boolean {
+  return sinks.some((s) => s.duplicates === "drop");
+}
+
+/** Null: no sink leaves duplicates out. */
+export function dedupService(
+  config: ResolvedConfig,
+  schemas: SchemaService | null,
+  { instance, live }: Pick<DedupContext, "instance" | "live">,
+): DedupService | null {
+  if (schemas === null || !dropsDuplicates(config.sinks)) return null;
+  const sink = rawSinkOf(config);
+  const { dedup: versions, versions: coverage } = objectSinkStores(
+    config.pipeline.name,
+    sink,
+    instance,
+    null,
+  );
+  const secret = (bytes: number) => randomBytes(bytes).toString("hex");
+  const book = new DedupBook({ versions, instance, secret });
+  const plans = new Map<string, Promise<string>>();
+  const planOf = (topic: string) => {
+    const known = plans.get(topic) ?? planDigest(config, topic, schemas);
+    plans.set(topic, known);
+    known.catch(() => plans.delete(topic));
+    return known;
+  };
+  return {
+    epoch: async (stream, from) => {
+      const plan = await planOf(streamParts(stream).topic);
+      return await (live ? book.enter(stream, from, plan) : book.look(stream, from, plan));
+    },
+    async *groups(stream, range) {
+      const newest = await coverage.read();
+      const state = newest === null ? EMPTY_STATE : parseState(newest.bytes, newest.name, newest.version);
+      const index = await wholeIndex(state, coverage);
+      for (const set of setsOf(state, index, stream, range)) yield* rawGroups(sink, set);
+    },
+  };
+}
+
+/** Throws dedup.loading where raw has not all of the range yet, recovery.raw_missing where it is not known any more. */
+export function setsOf(
+  state: CoverageState,
+  index: readonly IndexEntry[],
+  stream: StreamKey,
+  { from, next }: Range,
+): readonly IndexEntry[] {
+  const { origin, covered, lost } = state.streams.get(stream) ?? NEW_STREAM;
+  const begin = origin !== null && origin > from ? origin : from;
+  const wanted = subtractRanges(begin < next ? [{ from: begin, next }] : [], normalRanges(lost));
+  const [open] = subtractRanges(wanted, covered);
+  if (open !== undefined)
+    throw new Failure("dedup.loading", `raw has [${open.from}, ${open.next}) not yet`, {
+      at: stream,
+      retry: true,
+    });
+  const holds = (s: IndexEntry["spans"][number]) =>
+    s.stream === stream && intersectRanges([{ from: s.from, next: s.next }], wanted).length > 0;
+  const sets = index.filter((e) => e.spans.some(holds));
+  const spans = sets.flatMap((e) => e.spans).filter(holds);
+  const [gone] = subtractRanges(wanted, normalRanges(spans));
+  if (gone !== undefined)
+    throw new Failure("recovery.raw_missing", `no raw file is known for [${gone.from}, ${gone.next})`, {
+      at: stream,
+      hint: "Whether records behind it are duplicates depends on what it held; `twg inspect coverage --rebuild` looks for it",
+    });
+  return sets;
+}
+
+/** Of everything that the judgement of a topic's records depends on, the records apart. */
+async function planDigest(
+  { decode, dedup }: ResolvedConfig,
+  topic: string,
+  schemas: Pick<SchemaService, "find">,
+): Promise<string> {
+  const section = decode as DecodeSection;
+  const part = async (name: "key" | "value") => {
+    const plan = payloadPlan(section, topic, name);
+    if (plan === null) return null;
+    const { format, framing, message, prefix } = plan;
+    const schema = await schemas.find(topic, { by: "default" }, null, name);
+    return {
+      format,
+      framing,
+      message,
+      prefix,
+      text: schema?.text,
+      table: schema?.table?.fields,
+      key: schema?.table?.naturalKey,
+    };
+  };
+  const { window_records, window_ms } = dedup;
+  const { max_payload_bytes, max_depth, unknown_fields } = section;
+  const plan = {
+    ...{ version: 1, window_records, window_ms, max_payload_bytes, max_depth, unknown_fields },
+    ...{ value: await part("value"), key: await part("key") },
+  };
+  return createHash("sha256").update(JSON.stringify(plan)).digest("hex").slice(0, 32);
+}
+
+/** Answers one lane's thread: its readings of raw end with it. */
+export class DedupAnswers {
+  readonly #service: DedupService;
+  readonly #readings = new Map<number, AsyncGenerator<RawGroup>>();
+
+  constructor(service: DedupService) {
+    this.#service = service;
+  }
+
+  async answer(ask: AskDedup): Promise<AnswerDedup> {
+    return { t: "dedup", ...(await answered(ask.n, () => this.#answer(ask))) };
+  }
+
+  async #answer(ask: AskDedup): Promise<AnsweredEpoch | RawGroup | null> {
+    switch (ask.ask) {
+      case "epoch":
+        return await this.#service.epoch(ask.stream, ask.from);
+      case "group": {
+        const { reading, stream, from, next } = ask;
+        const groups = this.#readings.get(reading) ?? this.#service.groups(stream, { from, next });
+        this.#readings.set(reading, groups);
+        const one = await groups.next();
+        return one.done === true ? null : one.value;
+      }
+      case "close":
+        await this.#close(ask.reading);
+        return null;
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const reading of [...this.#readings.keys()]) await this.#close(reading);
+  }
+
+  async #close(reading: number): Promise<void> {
+    const groups = this.#readings.get(reading);
+    this.#readings.delete(reading);
+    await groups?.return(undefined);
+  }
+}

@@ -1,0 +1,95 @@
+/**
+ * In a lane: which records are duplicates. Records of the window before a stream's next one are had from raw: the control
+ * thread, which has the store and the book of epochs, hands row groups over one by one; they are read here.
+ */
+import { tmpdir } from "node:os";
+import { DuckEngine, sqlText } from "../adapters/duckdb/engine.ts";
+import { MemoryFile } from "../adapters/duckdb/memory-file.ts";
+import { systemClock } from "../adapters/system/clock.ts";
+import { Failure } from "../core/failure/failure.ts";
+import type { DecodeReader } from "../core/pipeline/decode-reader.ts";
+import { Duplicates } from "../core/pipeline/duplicates.ts";
+import type { RawBatch } from "../core/records/raw-batch.ts";
+import { type StreamId, type StreamKey, streamParts } from "../core/records/stream.ts";
+import { checkRawFields, RawRows, rawRowsQuery } from "../core/recovery/raw-rows.ts";
+import { sleep } from "../core/time/clock.ts";
+import type { LaneDedup } from "./lane-config.ts";
+import type { AskedDedup, RawGroup } from "./lane-dedup-asks.ts";
+
+export interface LaneDedupContext {
+  readonly options: LaneDedup;
+  readonly asks: AskedDedup;
+  readonly reader: DecodeReader;
+}
+
+/** Of the engine: pages of a few columns. */
+const ENGINE_BYTES = 256 * 1024 * 1024;
+const ENGINE_GROUPS = 4;
+/** The lane has messages to answer meanwhile. */
+const BATCHES_A_TURN = 8;
+
+export function laneDuplicates({ options, asks, reader }: LaneDedupContext): Duplicates {
+  const raw = new RawGroups(options);
+  return new Duplicates(options, {
+    clock: systemClock,
+    reader,
+    epoch: async (stream, from) => {
+      const { since, until, secret } = await asks.epoch(stream, from);
+      return { since, until, secret: secretWords(secret) };
+    },
+    async *records(stream, from, next) {
+      let batches = 0;
+      for await (const group of asks.groups(stream, from, next))
+        for (const batch of raw.rows(group, stream, from, next)) {
+          yield batch;
+          if (++batches % BATCHES_A_TURN === 0) await sleep(systemClock, 0);
+        }
+    },
+  });
+}
+
+function secretWords(hex: string): Int32Array {
+  const bytes = Uint8Array.fromHex(hex);
+  return new Int32Array(bytes.buffer, 0, bytes.length / 4);
+}
+
+class RawGroups {
+  readonly #o: LaneDedup;
+  #engine: DuckEngine | null = null;
+
+  constructor(options: LaneDedup) {
+    this.#o = options;
+  }
+
+  *rows({ bytes, twoLives }: RawGroup, stream: StreamKey, from: bigint, next: bigint): Generator<RawBatch> {
+    const { rowGroupBytes, maxRows, maxBatchBytes: maxBytes } = this.#o;
+    const memoryBytes = ENGINE_BYTES + ENGINE_GROUPS * rowGroupBytes;
+    this.#engine ??= new DuckEngine({ threads: 1, memoryBytes, spill: tmpdir(), allowed: [] });
+    const file = new MemoryFile();
+    const id = kafkaStream(stream);
+    try {
+      file.write(bytes, 0);
+      // Within a row group a stream's rows stand in order.
+      const sql = rawRowsQuery(`[${sqlText(file.path)}]`, id, { from, next }, true);
+      const fields = this.#engine.fieldsOf(sql);
+      checkRawFields(fields);
+      const rows = new RawRows(
+        { stream: id, from, next, twoLives, maxRows, maxBytes },
+        this.#engine.stream(sql, fields),
+      );
+      try {
+        for (let batch = rows.take(); batch !== null; batch = rows.take()) yield batch;
+      } finally {
+        rows.close();
+      }
+    } finally {
+      file.close();
+    }
+  }
+}
+
+function kafkaStream(key: StreamKey): StreamId {
+  const { transport, ...parts } = streamParts(key);
+  if (transport !== "kafka") throw new Failure("internal.bug", "a stream of another transport", { at: key });
+  return { transport, ...parts };
+}

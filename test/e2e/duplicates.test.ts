@@ -1,0 +1,169 @@
+/**
+ * Goal: of records with one natural key the first within the window is a row and the others are left out, in every sink that
+ * asks for it the same ones: live, after kills, after restarts in the midst of a window, and by recovery into a sink that
+ * is added later. Method: records whose keys follow from their number, some that cannot be decoded first of their key, in
+ * partitions of a real broker; what has to be there follows from the definition, looking at every pair of records.
+ */
+import { describe, expect, test } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Glob } from "bun";
+import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
+import { compressors } from "hyparquet-compressors";
+import { columnsOf, type OneRecord } from "../../src/adapters/kafka/producer/columns.ts";
+import { demandBrokers } from "./demand-brokers.ts";
+import { realProducer } from "./kafka-producer-parts.ts";
+import { createTopic, fresh, MAIN, type Served } from "./real-kafka.ts";
+import { catchUp, command, type Pipeline, stream, workFolder } from "./twg.ts";
+
+const PARTITIONS = 2;
+/** Of each partition, a third of them at a time. */
+const RECORDS = 3 * Math.ceil(Number(process.env.TWG_E2E_RECORDS ?? "240") / 3);
+const WINDOW = 60;
+
+demandBrokers("duplicates");
+
+const CONTRACT = `apiVersion: v3.1.0
+kind: DataContract
+id: shop
+version: 1.0.0
+status: active
+schema:
+  - name: orders
+    logicalType: object
+    properties:
+      - { name: shop, logicalType: string, primaryKey: true, primaryKeyPosition: 1 }
+      - { name: number, logicalType: integer, logicalTypeOptions: { format: i32 }, primaryKey: true, primaryKeyPosition: 2 }
+      - { name: note, logicalType: string }
+`;
+
+interface Order {
+  /** Null: it has none. */
+  readonly key: string | null;
+  readonly record: OneRecord;
+}
+
+/** Keys come again at distances below and above the window; of some the first is no row. */
+function orderOf(partition: number, offset: number): Order {
+  const back = [0, 0, 7, 40, 95, 1, 0, 61, 60, 59][(offset * 7 + partition) % 10]!;
+  const number = Math.max(0, offset - back);
+  const shop = `s${partition}`;
+  const value = `{"shop":"${shop}","number":${number},"note":"at ${offset}"}`;
+  if (offset % 17 === 3) return { key: null, record: { key: "k", value: value.slice(0, -2) } };
+  if (offset % 23 === 5) return { key: null, record: { key: "k", value: null } };
+  return { key: `${shop} ${number}`, record: { key: "k", value } };
+}
+
+/** By the definition, of all records: the offsets of rows. */
+function rowsOfPartition(partition: number): number[] {
+  const keys = Array.from({ length: RECORDS }, (_, offset) => orderOf(partition, offset).key);
+  return keys.flatMap((key, at) => {
+    const before = keys.slice(Math.max(0, at - WINDOW), at);
+    return key === null || before.includes(key) ? [] : [at];
+  });
+}
+
+const WANTED = Array.from({ length: PARTITIONS }, (_, p) =>
+  rowsOfPartition(p).map((at) => `${p}@${at}`),
+).flat();
+
+function pipeline(served: Served, topic: string): Pipeline {
+  const folder = workFolder();
+  const contract = join(folder, "shop.odcs.yaml");
+  writeFileSync(contract, CONTRACT);
+  const config = join(folder, "twg.toml");
+  writeFileSync(
+    config,
+    `[pipeline]
+name = "e2e"
+lanes = 2
+state_dir = "${join(folder, "state")}"
+[source]
+type = "kafka"
+bootstrap = ${JSON.stringify(served.plain)}
+topics = ["${topic}"]
+group = "g-${topic}"
+[decode]
+format = "json"
+framing = "none"
+schema_file = "${contract}"
+[dedup]
+window_records = ${WINDOW}
+${sink(folder, "raw", 'role = "primary_raw"')}
+${sink(folder, "typed", 'receives = "decoded"\nduplicates = "drop"')}
+${sink(folder, "all", 'receives = "decoded"')}
+${sink(folder, "refused", 'receives = "rejected"')}
+[observability]
+listen = "off"
+`,
+  );
+  return { folder, lake: join(folder, "raw"), config };
+}
+
+const sink = (folder: string, name: string, more: string) =>
+  `[[sink]]\nname = "${name}"\ntype = "parquet"\n${more}\npath = "${join(folder, name)}"\nroll_interval_ms = "200ms"\n`;
+
+/** Partition and offset of each row, sorted. */
+async function landed({ folder }: Pipeline, of: string): Promise<string[]> {
+  const rows: string[] = [];
+  for (const path of new Glob("*.parquet").scanSync({ cwd: join(folder, of), absolute: true }))
+    for (const row of await parquetReadObjects({ file: await asyncBufferFromFile(path), compressors })) {
+      const [partition, offset] = [row["_twg_source_partition"], row["_twg_source_offset"]];
+      expect(row.note).toBe(`at ${offset}`);
+      rows.push(`${partition}@${offset}`);
+    }
+  const place = (text: string) => text.split("@").map(Number) as [number, number];
+  return rows.sort((a, b) => place(a)[0] - place(b)[0] || place(a)[1] - place(b)[1]);
+}
+
+async function produce(served: Served, topic: string, from: number, next: number): Promise<void> {
+  const { signal } = new AbortController();
+  const { producer, close } = await realProducer(served.plain, {}, signal);
+  for (let partition = 0; partition < PARTITIONS; partition++)
+    for (let at = from; at < next; at += 13) {
+      const records = Array.from(
+        { length: Math.min(13, next - at) },
+        (_, i) => orderOf(partition, at + i).record,
+      );
+      await (await producer.send(topic, columnsOf(records), { partition, signal })).done;
+    }
+  await close();
+}
+
+const half = (third: number, i: number) => third + Math.floor((third * i) / 2);
+
+const recover = async ({ config }: Pipeline, more: readonly string[] = []) => {
+  const ended = await command(["recover", "-c", config, "--log-level", "info", ...more]);
+  if (ended.code !== 0) throw new Error(`recover ended with ${ended.code}:\n${ended.output.slice(-3000)}`);
+};
+
+describe.skipIf(MAIN === null)("duplicates by natural key", () => {
+  const served = MAIN as Served;
+  test("the same ones live, after kills and by recovery", async () => {
+    const topic = fresh("duplicates");
+    await createTopic(served, topic, { partitions: PARTITIONS });
+    const p = pipeline(served, topic);
+    const third = RECORDS / 3;
+    await produce(served, topic, 0, third);
+    await catchUp(p);
+    // Killed when some of a sink's files are durable and not covered, or covered and the next ones not.
+    for (const [i, point] of ["typed/after_publish_one", "after_cover"].entries()) {
+      await produce(served, topic, half(third, i), half(third, i + 1));
+      const killed = await stream(p, { untilCaughtUp: true, environment: { TWG_CRASH_AT: point } }).ended();
+      expect([killed.signal, killed.code]).not.toEqual([null, 0]);
+      await catchUp(p);
+    }
+    await produce(served, topic, 2 * third, RECORDS);
+    await catchUp(p);
+    await recover(p);
+    expect(await landed(p, "typed")).toEqual(WANTED);
+    expect((await landed(p, "all")).length).toBeGreaterThan(WANTED.length);
+    // Of a sink that is added later recovery makes everything.
+    writeFileSync(
+      p.config,
+      readFileSync(p.config, "utf8") + sink(p.folder, "twin", 'receives = "decoded"\nduplicates = "drop"'),
+    );
+    await recover(p, ["--sink", "twin"]);
+    expect(await landed(p, "twin")).toEqual(WANTED);
+  }, 120_000);
+});
