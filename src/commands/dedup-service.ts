@@ -2,6 +2,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { type DecodeSection, payloadPlan } from "../core/config/decode-options.ts";
 import { DedupBook } from "../core/coverage/dedup-book.ts";
+import { IndexSegments } from "../core/coverage/index-segments.ts";
 import { intersectRanges, normalRanges, subtractRanges } from "../core/coverage/ranges.ts";
 import { type CoverageState, EMPTY_STATE, type IndexEntry, NEW_STREAM } from "../core/coverage/state.ts";
 import { parseState } from "../core/coverage/state-json.ts";
@@ -13,7 +14,6 @@ import { answered } from "./lane-asks.ts";
 import type { AnswerDedup, AnsweredEpoch, AskDedup, RawGroup } from "./lane-dedup-asks.ts";
 import type { SchemaService } from "./lane-schemas.ts";
 import { objectSinkStores } from "./object-stores.ts";
-import { rawSinkOf, wholeIndex } from "./recover-plan.ts";
 import { rawGroups } from "./recover-sets.ts";
 
 export interface DedupService {
@@ -39,8 +39,8 @@ export function dedupService(
   schemas: SchemaService | null,
   { instance, live }: Pick<DedupContext, "instance" | "live">,
 ): DedupService | null {
-  if (schemas === null || !dropsDuplicates(config.sinks)) return null;
-  const sink = rawSinkOf(config);
+  const { sink } = config;
+  if (schemas === null || sink.type !== "parquet" || !dropsDuplicates(config.sinks)) return null;
   const { dedup: versions, versions: coverage } = objectSinkStores(
     config.pipeline.name,
     sink,
@@ -64,7 +64,7 @@ export function dedupService(
     async *groups(stream, range) {
       const newest = await coverage.read();
       const state = newest === null ? EMPTY_STATE : parseState(newest.bytes, newest.name, newest.version);
-      const index = await wholeIndex(state, coverage);
+      const index = await new IndexSegments(coverage, instance).all(state);
       for (const set of setsOf(state, index, stream, range)) yield* rawGroups(sink, set);
     },
   };
