@@ -341,6 +341,7 @@ test("schema prints JSON Schema that knows every section and no words of our own
   expect(Object.keys(schema.properties).sort()).toEqual([
     "batch",
     "decode",
+    "dedup",
     "observability",
     "pipeline",
     "recovery",

@@ -12,7 +12,6 @@ export const LATER_SECTIONS: ReadonlyMap<string, string> = new Map([
   ["transform", "SQL transforms are not in this version"],
   ["sub_transform", "SQL transforms are not in this version"],
   ["dlq", "dead letters are not in this version: raw records are never rejected"],
-  ["dedup", "content deduplication is not in this version; every position still lands exactly once"],
   ["catalog", "table catalogs are not in this version"],
 ]);
 

@@ -45,6 +45,7 @@ describe("a good file", () => {
     expect(config.sink).toEqual({
       hold_bytes: 16 * 1024 * 1024,
       metadata: "locator",
+      duplicates: "keep",
       type: "parquet",
       name: "raw",
       receives: "raw",
@@ -269,7 +270,7 @@ describe("one fault, one problem", () => {
     expect(problem.allowed === "" && code !== "config.unknown_key").toBe(false);
   });
 
-  test.each(["contract", "dq", "transform", "dlq", "dedup"])(
+  test.each(["contract", "dq", "transform", "dlq"])(
     "the section [%s] of the design is refused, not ignored",
     (name) => {
       const problem = only(`${GOOD}[${name}]\nx = 1\n`);

@@ -130,6 +130,7 @@ test("shared options come first and are not repeated", () => {
     "mode",
     "roll_interval_ms",
     "metadata",
+    "duplicates",
     "hold_bytes",
   ]);
 });
@@ -143,6 +144,7 @@ test("an adapter's own option wins over the shared one of its name", () => {
     receives: "raw",
     hold_bytes: 16_777_216,
     metadata: "locator",
+    duplicates: "keep",
   });
 });
 
@@ -172,6 +174,7 @@ describe("the effective configuration", () => {
       "[source.sasl]",
       "[batch]",
       "[recovery]",
+      "[dedup]",
       "[observability]",
       "[secrets]",
       "[[sink]]",

@@ -49,14 +49,8 @@ const LINES: { readonly [K in EventName]: string } = {
   "sink.gap_expiring":
     "warn typed lacks 15 positions, and the raw files of the oldest are removed in 1 d 0 h: fill the gap with `twg recover`",
   "sink.lacks": "null typed: 15 positions in 2 gaps",
-<<<<<<< HEAD
   "records.undecodable":
     "warn 3 records of orders cannot be decoded: decode.truncated, such as orders/2@17, at items[3].price",
-  "records.duplicate": "debug typed: 3 duplicates of orders",
-=======
-  "records.duplicate": "debug typed: 3 duplicates of orders",
-  "records.undecodable": "warn 3 records cannot be decoded: decode.truncated",
->>>>>>> 52dbe33 (Duplicates: guide, changelog, no circle of imports)
   "records.refused": "warn typed: 2 rows refused (row.constraint), kept among its rejects",
   "sink.rejects_failed": `warn typed: its rejects: ${CANCELLED}`,
   "coverage.healthy": "info coverage store works again",
