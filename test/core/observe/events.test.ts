@@ -51,6 +51,7 @@ const LINES: { readonly [K in EventName]: string } = {
   "sink.lacks": "null typed: 15 positions in 2 gaps",
   "records.undecodable":
     "warn 3 records of orders cannot be decoded: decode.truncated, such as orders/2@17, at items[3].price",
+  "records.duplicate": "debug typed: 3 duplicates of orders",
   "records.refused": "warn typed: 2 rows refused (row.constraint), kept among its rejects",
   "sink.rejects_failed": `warn typed: its rejects: ${CANCELLED}`,
   "coverage.healthy": "info coverage store works again",
