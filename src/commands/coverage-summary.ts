@@ -1,7 +1,9 @@
 /** What `inspect coverage` shows of a coverage state: per stream what is covered, where holes are, what is lost. */
 import { holes, normalRanges, subtractRanges, unionRanges } from "../core/coverage/ranges.ts";
 import type { CoverageState, StreamState } from "../core/coverage/state.ts";
+import { isRecovery, windowsOf } from "../core/coverage/windows.ts";
 import type { LostRange, Range } from "../core/ports/coverage.ts";
+import type { HostId, Life } from "../core/ports/host-identity.ts";
 import { fileCoverage, isFileStream } from "../core/records/file-stream.ts";
 import { type Span, type StreamKey, streamParts } from "../core/records/stream.ts";
 
@@ -50,13 +52,47 @@ export interface CoverageSummary {
     readonly spans: readonly Span[];
   }[];
   readonly owners: number;
+  /** Processes that have the sink open. */
+  readonly holders: readonly HolderSummary[];
+  /** Windows that recovery fills, and from where on streams are live ingest's own. */
+  readonly leases: readonly LeaseSummary[];
   /** Published files that the index knows, with their rows and bytes. */
   readonly files: number;
   readonly rows: number;
   readonly bytes: number;
 }
 
-export function summarizeCoverage(state: CoverageState): CoverageSummary {
+export interface HolderSummary {
+  readonly instance: string;
+  readonly role: "ingest" | "recovery";
+  readonly hostname: string;
+  readonly pid: number;
+  /** Whether it runs; of another machine that is not known. */
+  readonly life: Life;
+  /** Wall time at which it entered, ms. */
+  readonly since: number;
+  /** Writes since then: one that stands still is followed after a lease. */
+  readonly beat: number;
+}
+
+export interface LeaseSummary {
+  readonly kind: "window" | "head";
+  /** Instance of its holder. */
+  readonly holder: string;
+  readonly stream: StreamKey;
+  readonly topic: string;
+  readonly incarnation: number;
+  readonly partition: number;
+  readonly from: bigint;
+  /** Null: a head, which has no end. */
+  readonly next: bigint | null;
+}
+
+/** `life`: of a process by what it says of itself. */
+export function summarizeCoverage(
+  state: CoverageState,
+  life: (host: HostId) => Life = () => "unknown",
+): CoverageSummary {
   const streams = [...state.streams].map(([key, s]) => streamSummary(key, s));
   const sums = { files: 0, rows: 0, bytes: 0 };
   for (const e of state.index) addTo(sums, { files: e.targets.length, rows: e.rows, bytes: e.bytes });
@@ -70,8 +106,24 @@ export function summarizeCoverage(state: CoverageState): CoverageSummary {
       spans: spans.map(({ stream, from, next }) => ({ stream, from, next })),
     })),
     owners: state.owners.length,
+    holders: state.owners.map(({ instance, host, since, beat }) => ({
+      ...{ instance, since, beat, life: life(host) },
+      ...{ role: isRecovery(instance) ? "recovery" : "ingest", hostname: host.hostname, pid: host.pid },
+    })),
+    leases: leasesOf(state),
     ...sums,
   };
+}
+
+/** Windows first, each in the order of its stream. */
+export function leasesOf(state: Pick<CoverageState, "leases" | "owners">): readonly LeaseSummary[] {
+  const leases = windowsOf(state).map(({ holder, stream, from, next }): LeaseSummary => {
+    const { topic, incarnation, partition } = streamParts(stream);
+    const kind = next === null ? "head" : "window";
+    return { kind, holder, stream, topic, incarnation, partition, from, next };
+  });
+  const rank = ({ kind }: LeaseSummary) => (kind === "window" ? 0 : 1);
+  return leases.sort((a, b) => rank(a) - rank(b) || byTopic(a, b) || (a.from < b.from ? -1 : 1));
 }
 
 interface Sums {
@@ -120,7 +172,9 @@ function streamSummary(stream: StreamKey, s: StreamState): StreamSummary {
   };
 }
 
-function byTopic(a: StreamSummary, b: StreamSummary): number {
+type Partition = Pick<StreamSummary, "topic" | "incarnation" | "partition">;
+
+function byTopic(a: Partition, b: Partition): number {
   if (a.topic !== b.topic) return a.topic < b.topic ? -1 : 1;
   return a.incarnation - b.incarnation || a.partition - b.partition;
 }

@@ -1,15 +1,13 @@
 /** `twg inspect coverage`: what has landed, per partition, from the coverage beside the files. Reads only. */
-import { coverageFolderOf } from "../adapters/coverage/local.ts";
-import { rootOf } from "../adapters/parquet/template.ts";
-import { isBucketUrl } from "../core/config/bucket-url.ts";
+import { linuxIdentity } from "../adapters/coverage/host-identity.ts";
+import { systemClock } from "../adapters/system/clock.ts";
 import { formatBytes } from "../core/config/option-types.ts";
 import { Failure } from "../core/failure/failure.ts";
 import { formatDuration } from "../core/observe/quantities.ts";
 import type { Range } from "../core/ports/coverage.ts";
-import { bucketCoverage, s3TableOf } from "./bucket-reader.ts";
+import type { HostId } from "../core/ports/host-identity.ts";
 import { type Cli, outJson } from "./cli.ts";
-import { loadConfig, type PipelineConfig, type ResolvedConfig, resolveSecrets } from "./config-file.ts";
-import { coverageFoldersIn, readCoverage } from "./coverage-reader.ts";
+import { loadConfig, resolveSecrets } from "./config-file.ts";
 import {
   type CoverageSummary,
   type Gap,
@@ -18,8 +16,8 @@ import {
   summarizeCoverage,
 } from "./coverage-summary.ts";
 import { isRawThere, rawOfGaps, type SizedGap, sizedGaps } from "./gap-sizes.ts";
-import { readKafkaCoverage } from "./kafka-coverage-reader.ts";
-import { readPostgresCoverage } from "./postgres-coverage-reader.ts";
+import { leasesText } from "./leases-text.ts";
+import { type StateAt, statesOfSink, statesUnder } from "./sink-states.ts";
 import { printable, styled } from "./style.ts";
 import { renderTable } from "./table.ts";
 
@@ -84,17 +82,14 @@ interface Place extends CoverageSummary {
 }
 
 async function placesOf({ path, config }: InspectCoverageOptions, cli: Cli): Promise<Place[]> {
-  if (path !== undefined && config === undefined) {
-    if (isBucketUrl(path)) return inBucket(path, await s3TableOf(undefined, cli.environment), null);
-    return inFolders(await coverageFoldersIn(rootOf(path)));
-  }
+  if (path !== undefined && config === undefined) return (await statesUnder(path, cli)).map(placeOf);
   if (config !== undefined && path === undefined) {
     const loaded = await loadConfig(config);
     const places: Place[] = [];
     // The primary first: what the others lack is seen from it.
     for (const sink of loaded.sinks.toSorted((a, b) => rank(a.role) - rank(b.role))) {
-      for (const place of await placesOfSink(loaded, sink, config, cli))
-        places.push({ ...place, sink: sink.name, role: sink.role });
+      for (const found of await statesOfSink(loaded, sink, config, cli))
+        places.push({ ...placeOf(found), sink: sink.name, role: sink.role });
     }
     return places;
   }
@@ -105,24 +100,10 @@ async function placesOf({ path, config }: InspectCoverageOptions, cli: Cli): Pro
   throw new Failure("cli.usage", what, { at: "twg inspect coverage" });
 }
 
-const rank = (role: Place["role"]): number => (role === "primary_raw" ? 0 : 1);
+/** Of processes of this machine it is known whether they are there. */
+const systemLife = (host: HostId) => linuxIdentity().isAlive(host);
 
-/** What is known of one sink of a configuration: of one place, or of none yet. */
-export async function placesOfSink(
-  loaded: PipelineConfig,
-  sink: PipelineConfig["sink"],
-  file: string,
-  cli: Cli,
-): Promise<Place[]> {
-  const { pipeline } = loaded;
-  if (sink.type === "postgres") return inDatabase(await resolveSecrets(loaded, cli.environment), sink.name);
-  if (sink.type === "kafka") return inTopic(await resolveSecrets(loaded, cli.environment), sink.name);
-  if (isBucketUrl(sink.path)) {
-    const of = { pipeline: pipeline.name, sink: sink.name };
-    return inBucket(sink.path, await s3TableOf(file, cli.environment, sink.name), of);
-  }
-  return inFolders([coverageFolderOf(rootOf(sink.path), pipeline.name, sink.name)]);
-}
+const rank = (role: Place["role"]): number => (role === "primary_raw" ? 0 : 1);
 
 /** A sink of which nothing is known yet lacks nothing that could be told from here. */
 async function withGaps(
@@ -143,38 +124,14 @@ async function withGaps(
   );
 }
 
-async function inFolders(folders: readonly string[]): Promise<Place[]> {
-  const places: Place[] = [];
-  for (const folder of folders) {
-    const state = await readCoverage(folder);
-    if (state !== null) places.push({ place: folder, ...summarizeCoverage(state) });
-  }
-  return places;
-}
-
-async function inBucket(
-  path: string,
-  options: Parameters<typeof bucketCoverage>[1],
-  of: Parameters<typeof bucketCoverage>[2],
-): Promise<Place[]> {
-  const found = await bucketCoverage(rootOf(path), options, of);
-  return found.map(({ place, state }) => ({ place, ...summarizeCoverage(state) }));
-}
-
-async function inTopic(config: ResolvedConfig, sink: string): Promise<Place[]> {
-  const found = await readKafkaCoverage(config, sink);
-  return found === null ? [] : [{ place: found.place, ...summarizeCoverage(found.state) }];
-}
-
-async function inDatabase(config: ResolvedConfig, sink: string): Promise<Place[]> {
-  const found = await readPostgresCoverage(config, sink);
-  return found === null ? [] : [{ place: found.place, ...summarizeCoverage(found.state) }];
-}
+const placeOf = ({ place, state }: StateAt) => ({ place, ...summarizeCoverage(state, systemLife) });
 
 function placeText(place: Place, named: boolean, colour: boolean): string {
   const sink = place.sink === undefined ? "" : `${place.sink} (${place.role}): `;
   const title = named ? `${styled(printable(sink + place.place), "bold", colour)}\n` : "";
-  return title + textOf(place, colour) + (place.gaps === undefined ? "" : gapsText(place.gaps, colour));
+  const leases = leasesText(place, systemClock.now());
+  const gaps = place.gaps === undefined ? "" : gapsText(place.gaps, colour);
+  return title + textOf(place, colour) + leases + gaps;
 }
 
 function gapsText(gaps: readonly (Gap | SizedGap)[], colour: boolean): string {

@@ -65,7 +65,7 @@ export function kafkaSinkParts(
       rules,
       idPrefix: idPrefixOf(config, sink),
       instance,
-      leaseMs: LEASE_MS,
+      leaseMs: context.leaseMs ?? LEASE_MS,
       transactionTimeoutMs: sink.transaction_timeout_ms,
       shared,
     },

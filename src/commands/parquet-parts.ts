@@ -20,11 +20,11 @@ export function parquetParts(
   sink: SinkOf<"parquet">,
   context: SinkContext,
 ): SinkParts & { readonly lane: ParquetLaneSink; readonly table: LiveTable } {
-  const { instance, shared, observer, hook, secondary } = context;
+  const { instance, shared, observer, hook, secondary, leaseMs = LEASE_MS } = context;
   const stores = objectSinkStores(pipeline.name, sink, instance, hook);
   const hooked = hook === null ? {} : { hook };
   const coverage = new CoverageKeeper(
-    { instance, leaseMs: LEASE_MS, minIntervalMs: stores.intervalMs, shared },
+    { instance, leaseMs, minIntervalMs: stores.intervalMs, shared },
     {
       versions: stores.versions,
       objects: stores.objects,

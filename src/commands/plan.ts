@@ -6,7 +6,7 @@ import { filledName } from "../adapters/kafka/sink/settings.ts";
 import { rootOf } from "../adapters/parquet/template.ts";
 import { formatBytes, formatMs } from "../core/config/option-types.ts";
 import { hostPortText } from "../core/config/render.ts";
-import { defaultLanes, LISTEN_OFF } from "../core/config/sections.ts";
+import { defaultLanes, LISTEN_OFF, RECOVERY_BESIDE_BYTES_PER_S } from "../core/config/sections.ts";
 import type { PipelineConfig } from "./config-file.ts";
 import { encodingText } from "./kafka-encode.ts";
 import { commitBytesOf, sinkMemory } from "./sink-memory.ts";
@@ -141,9 +141,23 @@ function placeText(config: PipelineConfig, sink: PipelineConfig["sink"]): string
     : `topic ${sink.topic}${encodingText(config, sink)}`;
 }
 
-function recoveryText({ sinks }: PipelineConfig): string {
+function recoveryText({ sinks, sink, pipeline, recovery }: PipelineConfig): string {
   if (sinks.length === 1) return "none: with one sink, which is raw itself, there is nothing to recover";
-  return "by `twg recover`, while this pipeline is stopped: what a secondary sink misses is a gap, which `twg inspect coverage` shows";
+  if (sink.type !== "parquet")
+    return `none: this version reads raw again from Parquet files, and raw is in a sink of type ${sink.type}`;
+  const by = {
+    ingest: "by `twg recover`, or a process with role recovery",
+    recovery: "by this process, which does not read the source and holds nothing while no sink is behind",
+    both: "by this process, beside live records, for which it waits while they fall behind",
+  }[pipeline.role];
+  const { max_bytes_per_s: bytes, max_records_per_s: records, window_bytes } = recovery;
+  const rate = [
+    bytes === undefined
+      ? `${formatBytes(RECOVERY_BESIDE_BYTES_PER_S)}/s of raw files while a pipeline writes raw, as fast as it goes else`
+      : `${formatBytes(bytes)}/s of raw files`,
+    ...(records === undefined ? [] : [`${records} records/s`]),
+  ].join(", ");
+  return `what a secondary sink misses is a gap, which \`twg inspect coverage\` shows; it is filled ${by}: windows of ${formatBytes(window_bytes)}, ${rate}`;
 }
 
 function httpText({ observability }: PipelineConfig): string {

@@ -2,6 +2,7 @@
 import { PgConnection } from "../adapters/postgres/client.ts";
 import { readState } from "../adapters/postgres/state/streams.ts";
 import { lookAtState, stateNames } from "../adapters/postgres/state/tables.ts";
+import { readLeases } from "../adapters/postgres/state/windows.ts";
 import type { CoverageState } from "../core/coverage/state.ts";
 import type { ResolvedConfig } from "./config-file.ts";
 import { postgresClientParts, settingsOf } from "./postgres-parts.ts";
@@ -24,7 +25,9 @@ export async function readPostgresCoverage(
     const names = stateNames(sink.state_schema);
     if ((await lookAtState(connection, names)) === null) return null;
     await connection.script("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
-    const state = await readState(connection, names, { pipeline: pipeline.name, sink: sink.name });
+    const key = { pipeline: pipeline.name, sink: sink.name };
+    const leases = await readLeases(connection, names, key);
+    const state = { ...(await readState(connection, names, key)), leases };
     await connection.script("COMMIT");
     const place = `${connection.at} schema ${sink.state_schema}, sink ${sink.name} of ${pipeline.name}`;
     return state.streams.size === 0 ? null : { place, state };

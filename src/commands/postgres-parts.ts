@@ -183,10 +183,10 @@ function sharedParts(
   sink: SinkOf<"postgres">,
   context: SinkContext,
 ): Pick<SinkParts, "committer" | "sweep"> & { readonly coverage: PostgresCoverage } {
-  const { instance, shared, observer } = context;
+  const { instance, shared, observer, leaseMs = LEASE_MS } = context;
   const settings = settingsOf(config, sink);
   const coverage = new PostgresCoverage(
-    { ...placeOf(config, sink), settings, instance, leaseMs: LEASE_MS, shared },
+    { ...placeOf(config, sink), settings, instance, leaseMs, shared },
     {
       ...postgresClientParts,
       host: linuxIdentity(),

@@ -15,6 +15,11 @@ export function addRecover(program: Command, cli: Cli, finish: (code: number) =>
     .addOption(new Option("--from <position>", "first position of each partition").argParser(position))
     .addOption(new Option("--to <position>", "the position after the last one").argParser(position))
     .option("--dry-run", "print what is missing and end", false)
+    .option(
+      "--once",
+      'end once what is missing now is there, which is what happens anyway: a process that goes on recovering is `twg stream` with role = "recovery"',
+      false,
+    )
     .addOption(new Option("--json", "print JSON").default(false, "text"))
     .addOption(
       new Option("--log-level <level>", "least level of what is told on standard error")
@@ -23,7 +28,7 @@ export function addRecover(program: Command, cli: Cli, finish: (code: number) =>
     )
     .addHelpText(
       "after",
-      "\nExamples:\n  twg recover -c orders.toml --dry-run\n  twg recover -c orders.toml --sink orders-table",
+      "\nExamples:\n  twg recover -c orders.toml --dry-run\n  twg recover -c orders.toml --sink orders-table\n  twg recover -c orders.toml --once --sink orders-table --from 1000 --to 2000",
     )
     .action(async (options: RecoverOptions) =>
       finish(await (await import("./recover.ts")).runRecover(options, cli)),

@@ -101,7 +101,9 @@ function examples(...lines: string[]): string {
 function addStream(program: Command, cli: Cli, handlers: Handlers, finish: Finish): void {
   program
     .command("stream")
-    .description("Run a pipeline: read the source and land every record, until stopped (SIGTERM drains).")
+    .description(
+      "Run a pipeline: read the source and land every record, until stopped (SIGTERM drains). By `role` of [pipeline] it fills gaps of secondary sinks instead, or as well.",
+    )
     .addOption(configOption())
     .option(
       "--accept-gap",
@@ -118,7 +120,11 @@ function addStream(program: Command, cli: Cli, handlers: Handlers, finish: Finis
         .choices(["debug", "info", "warn", "error"])
         .default("info"),
     )
-    .option("--until-caught-up", "end once everything that was there at the start has landed", false)
+    .option(
+      "--until-caught-up",
+      "end once everything that was there at the start has landed; where the role is to recover, once no sink is behind",
+      false,
+    )
     .addHelpText(
       "after",
       examples("twg stream -c orders.toml", "twg stream -c orders.toml --log-format json 2> orders.log"),

@@ -1,31 +1,33 @@
 /** Sinks that are filled window by window, beside whoever writes them: the parts that the filler needs. */
 import { systemClock } from "../adapters/system/clock.ts";
 import { normalRanges } from "../core/coverage/ranges.ts";
+import type { RateLimit } from "../core/delivery/rate-limit.ts";
 import { Failure } from "../core/failure/failure.ts";
 import { PRIMARY } from "../core/pipeline/secondary-parts.ts";
 import type { Observer } from "../core/ports/observer.ts";
 import { type Backlog, Filler, type FillJob, taking } from "../core/recovery/filler.ts";
-import type { Cli } from "./cli.ts";
-import type { PipelineConfig, ResolvedConfig } from "./config-file.ts";
+import type { ResolvedConfig } from "./config-file.ts";
 import { type ReplayHost, replayHost, replayRunner } from "./recover-parts.ts";
-import { planRecovery, type RecoverChoice, type RecoverPlan } from "./recover-plan.ts";
-import { HEARTBEAT_MS, LEASE_MS } from "./sink-parts.ts";
+import type { RecoverChoice, RecoverPlan } from "./recover-plan.ts";
+import { HEARTBEAT_MS } from "./sink-parts.ts";
 import type { Beside } from "./stream-parts.ts";
 
 /** Between two looks at what others hold. */
 const RETRY_MS = 1_000;
-/** A few leases: others that hold what is missing get on, or are out by then. */
-const PATIENCE_MS: number = 4 * LEASE_MS;
+/** Others that hold what is missing get on, or are out by then. */
+const PATIENCE_LEASES = 4;
 
 export interface RecoverScope {
-  readonly loaded: PipelineConfig;
   /** With the sinks to fill. */
   readonly config: ResolvedConfig;
   /** As it is loaded. */
   readonly whole: ResolvedConfig;
   readonly choice: RecoverChoice;
-  readonly cli: Cli;
   readonly observer: Observer;
+  /** Of all that is read again in this process. */
+  readonly limit: RateLimit;
+  /** What is to be done now. */
+  readonly look: (config: ResolvedConfig, choice: RecoverChoice) => Promise<RecoverPlan>;
 }
 
 export class BesideRecovery {
@@ -37,7 +39,7 @@ export class BesideRecovery {
 
   constructor(scope: RecoverScope) {
     this.#scope = scope;
-    this.#host = replayHost(scope, scope.observer);
+    this.#host = replayHost(scope);
     const { beside, config } = this.#host;
     const sinks = beside.map(({ spec, parts }) => {
       if (parts.windows === undefined) throw new Failure("internal.bug", "a sink without windows");
@@ -47,12 +49,13 @@ export class BesideRecovery {
       windowBytes: config.recovery.window_bytes,
       heartbeatMs: HEARTBEAT_MS,
       retryMs: RETRY_MS,
-      patienceMs: PATIENCE_MS,
+      patienceMs: PATIENCE_LEASES * config.recovery.lease_ms,
     };
     this.filler = new Filler(sinks, options, {
       clock: systemClock,
       look: () => this.#look(),
       run: (job) => this.#run(job),
+      observer: scope.observer,
     });
   }
 
@@ -63,8 +66,8 @@ export class BesideRecovery {
   }
 
   async #look(): Promise<Backlog> {
-    const { loaded, config, choice, cli } = this.#scope;
-    return backlogOf(await planRecovery(loaded, config, choice, cli));
+    const { config, choice, look } = this.#scope;
+    return backlogOf(await look(config, choice));
   }
 
   async #run(job: FillJob): Promise<void> {

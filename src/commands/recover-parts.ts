@@ -8,7 +8,7 @@ import { recoveryInstance } from "../core/coverage/windows.ts";
 import { Budget } from "../core/delivery/budget.ts";
 import { CoveredCommitter } from "../core/delivery/covered-committer.ts";
 import { Ledger } from "../core/delivery/ledger.ts";
-import { rateLimit } from "../core/delivery/rate-limit.ts";
+import type { RateLimit } from "../core/delivery/rate-limit.ts";
 import { SizeEstimate } from "../core/delivery/size-estimate.ts";
 import { Admission } from "../core/pipeline/admission.ts";
 import { Runner } from "../core/pipeline/runner.ts";
@@ -36,15 +36,18 @@ import {
   withAnswers,
 } from "./stream-parts.ts";
 
-const NAME = "raw, read again";
+/** What stands in the place of the primary sink. */
+export const REPLAYED = "raw, read again";
 /** What recovery takes from a machine is bounded by it. */
 const LANES = 1;
 
-export interface RecoverConfigs {
+export interface ReplayScope {
   /** Its sinks are those to fill, and the primary one. */
   readonly config: ResolvedConfig;
   /** As it is loaded: columns that are learned have names that each of its sinks can have, filled now or not. */
   readonly whole: ResolvedConfig;
+  readonly observer: Observer;
+  readonly limit: RateLimit;
 }
 
 /** What runs over raw have in common, one after the other in one process. */
@@ -60,22 +63,19 @@ export interface ReplayHost {
 }
 
 /** Beside others, under leases. */
-export function replayHost({ config, whole }: RecoverConfigs, observer: Observer): ReplayHost {
+export function replayHost({ config, whole, observer, limit }: ReplayScope): ReplayHost {
   const id = randomBytes(8).toString("hex");
   const instance = recoveryInstance(id);
   let spawned = 0;
   // What is leased is written by the lane of the run to come.
   const laneLife = () => `${id}.${spawned}-l0`;
-  const context = { instance, shared: false, lanes: LANES, laneLife, observer };
+  const leaseMs = whole.recovery.lease_ms;
+  const context = { instance, shared: false, lanes: LANES, laneLife, leaseMs, observer };
   const beside = besideParts(config, context);
   const stores = objectSinkStores(config.pipeline.name, rawSinkOf(config), instance, null);
   const schemas = schemaService(whole, stores, { instance: id, observer });
   const dedup = dedupService(config, schemas, { instance, live: false });
   const { recovery } = config;
-  const limit = rateLimit(
-    systemClock,
-    recovery.max_bytes_per_s === undefined ? {} : { bytesPerSecond: recovery.max_bytes_per_s },
-  );
   const size = new SizeEstimate(config.pipeline.record_size_est_bytes);
   return {
     config,
@@ -119,7 +119,7 @@ export function replayRunner(host: ReplayHost, beside: readonly Beside[], replay
   const tables = keptTables(beside);
   return new Runner(
     {
-      sink: NAME,
+      sink: REPLAYED,
       lanes: LANES,
       rules: { start: "earliest", acceptGap: false, retention: "fail", onRecreated: "fail" },
       untilCaughtUp: true,
@@ -130,7 +130,8 @@ export function replayRunner(host: ReplayHost, beside: readonly Beside[], replay
       clock: systemClock,
       source,
       coverage,
-      committer: (listener) => new CoveredCommitter({ sink: NAME, clock: systemClock, observer, listener }),
+      committer: (listener) =>
+        new CoveredCommitter({ sink: REPLAYED, clock: systemClock, observer, listener }),
       spawnLane: (lane) => {
         const init = { t: "init", lane, config: laneConfig(config, host.life(), sink, beside) } as const;
         const thread = spawnWorkerLane<LaneConfig, ToThread>(init);

@@ -1,8 +1,10 @@
 /** What recovery has to do: the gaps of the chosen sinks against raw, and where raw has what they lack. */
+import { linuxIdentity } from "../adapters/coverage/host-identity.ts";
 import { IndexSegments } from "../core/coverage/index-segments.ts";
 import { intersectRanges, normalRanges, unionRanges } from "../core/coverage/ranges.ts";
 import { type CoverageState, EMPTY_STATE, type IndexEntry } from "../core/coverage/state.ts";
 import { parseState } from "../core/coverage/state-json.ts";
+import { isRecovery } from "../core/coverage/windows.ts";
 import { asFailure, Failure } from "../core/failure/failure.ts";
 import type { Range } from "../core/ports/coverage.ts";
 import type { VersionedStore } from "../core/ports/versioned-store.ts";
@@ -11,8 +13,8 @@ import { ReplayOrder, type Wanted } from "../core/recovery/replay-order.ts";
 import type { Cli } from "./cli.ts";
 import type { PipelineConfig, ResolvedConfig, SinkOf } from "./config-file.ts";
 import { type Gap, gapsBetween, summarizeCoverage } from "./coverage-summary.ts";
-import { placesOfSink } from "./inspect-coverage.ts";
 import { objectSinkStores } from "./object-stores.ts";
+import { type StateAt, statesOfSink } from "./sink-states.ts";
 
 export interface RecoverChoice {
   /** Empty: all beside the primary one. */
@@ -35,7 +37,16 @@ export interface RecoverPlan {
   readonly index: readonly IndexEntry[];
   /** Sinks whose coverage cannot be read now. */
   readonly away: ReadonlyMap<string, Failure>;
+  /** A pipeline writes raw, as far as it is known of its process. */
+  readonly live: boolean;
 }
+
+/** What of the gaps of a sink is to be filled, by what its coverage says besides. */
+export type Narrow = (
+  sink: PipelineConfig["sink"],
+  gaps: readonly Gap[],
+  states: readonly StateAt[],
+) => readonly Gap[];
 
 /** The sinks to fill, of the configuration: what decoded rows come after is filled with them. Throws cli.usage. */
 export function sinksToFill<S extends Pick<PipelineConfig["sink"], "name" | "role" | "receives">>(
@@ -70,6 +81,7 @@ export async function planRecovery(
   config: ResolvedConfig,
   choice: RecoverChoice,
   cli: Cli,
+  narrow: Narrow = (_, gaps) => gaps,
 ): Promise<RecoverPlan> {
   const raw = rawSinkOf(config);
   const { versions } = objectSinkStores(config.pipeline.name, raw, "recover", null);
@@ -82,10 +94,10 @@ export async function planRecovery(
   if (has.length > 0)
     for (const sink of sinksToFill(loaded.sinks, choice.sinks, config.file)) {
       try {
-        const places = await placesOfSink(loaded, sink, config.file, cli);
-        const covered = places.flatMap((p) => p.streams);
-        const lacks = gapsBetween(has, covered);
-        sinks.push({ sink: sink.name, gaps: lacks.flatMap((g) => narrowed(g, choice)) });
+        const states = await statesOfSink(loaded, sink, config.file, cli);
+        const covered = states.flatMap((s) => summarizeCoverage(s.state).streams);
+        const lacks = gapsBetween(has, covered).flatMap((g) => narrowed(g, choice));
+        sinks.push({ sink: sink.name, gaps: narrow(sink, lacks, states) });
       } catch (e) {
         away.set(sink.name, asFailure(e));
       }
@@ -94,7 +106,12 @@ export async function planRecovery(
   for (const { stream, ranges } of sinks.flatMap((s) => s.gaps))
     wanted.set(stream, unionRanges(normalRanges(wanted.get(stream) ?? []), normalRanges(ranges)));
   const index = wanted.size === 0 ? [] : await wholeIndex(state, versions);
-  return { sinks, wanted, index, away };
+  return { sinks, wanted, index, away, live: isWritten(state) };
+}
+
+function isWritten({ owners }: CoverageState): boolean {
+  const { isAlive } = linuxIdentity();
+  return owners.some((o) => !isRecovery(o.instance) && isAlive(o.host) !== "dead");
 }
 
 function checkTopics(named: readonly string[], known: readonly string[], file: string): void {

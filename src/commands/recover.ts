@@ -3,21 +3,16 @@
 import { systemClock } from "../adapters/system/clock.ts";
 import { descriptorWrite, QueuedLines } from "../adapters/telemetry/line-writer.ts";
 import { Screen } from "../adapters/telemetry/screen.ts";
-import { Failure, fromWire } from "../core/failure/failure.ts";
+import { Failure } from "../core/failure/failure.ts";
 import { atLeast, eventRow, eventText, type TwgEvent } from "../core/observe/events.ts";
 import { formatDuration } from "../core/observe/quantities.ts";
 import type { Observer } from "../core/ports/observer.ts";
+import { recoveryLimit } from "../core/recovery/recovery-limit.ts";
 import { type Cli, outJson } from "./cli.ts";
 import { loadConfig, type PipelineConfig, type ResolvedConfig, resolveSecrets } from "./config-file.ts";
-import { BesideRecovery, type RecoverScope } from "./recover-beside.ts";
-import {
-  planRecovery,
-  positionsOf,
-  type RecoverChoice,
-  type RecoverPlan,
-  sinksToFill,
-  unindexed,
-} from "./recover-plan.ts";
+import { planRecovery, positionsOf, type RecoverChoice, type RecoverPlan } from "./recover-plan.ts";
+
+import { type Recovered, RecoveryRound, type RoundScope, totalOf } from "./recovery-round.ts";
 import { listenToSignals } from "./signals.ts";
 import { useStateFolder } from "./state-folder.ts";
 import { printable } from "./style.ts";
@@ -58,7 +53,7 @@ export async function runRecover(options: RecoverOptions, cli: Cli): Promise<num
       screen.line(`${level}: ${printable(eventText(e))}`);
   };
   try {
-    const { left, failure } = await new Recovery(loaded, config, choice, cli, tell).run(plan);
+    const { left, failure } = await runRound(scopeOf(loaded, config, choice, cli, { emit: tell }), plan);
     tellDone(plan, left, systemClock.monotonic() - begun, options, cli);
     const ended = failure ?? away;
     if (ended !== undefined) throw ended;
@@ -68,118 +63,32 @@ export async function runRecover(options: RecoverOptions, cli: Cli): Promise<num
   }
 }
 
-interface Recovered {
-  /** Positions that are missing still of those that were at the start, by sink. */
-  readonly left: ReadonlyMap<string, bigint>;
-  readonly failure: Failure | null;
+function scopeOf(
+  loaded: PipelineConfig,
+  whole: ResolvedConfig,
+  choice: RecoverChoice,
+  cli: Cli,
+  observer: Observer,
+): RoundScope {
+  const load = { isLive: true };
+  const look: RoundScope["look"] = async (config, chosen) => {
+    const plan = await planRecovery(loaded, config, chosen, cli);
+    load.isLive = plan.live;
+    return plan;
+  };
+  const limit = recoveryLimit(whole.recovery, systemClock, { isLive: () => load.isLive, waits: null });
+  return { whole, choice, observer, limit, look, onlyFree: false };
 }
 
-/** Beside a running pipeline, or without one. */
-class Recovery {
-  readonly #loaded: PipelineConfig;
-  readonly #whole: ResolvedConfig;
-  readonly #choice: RecoverChoice;
-  readonly #cli: Cli;
-  readonly #observer: Observer;
-  /** The last that went wrong at each sink. */
-  readonly #troubles = new Map<string, Failure>();
-  /** What is under way, to be stopped. */
-  #drain: ((reason: string) => void) | null = null;
-  #stopped = false;
-
-  constructor(
-    loaded: PipelineConfig,
-    whole: ResolvedConfig,
-    choice: RecoverChoice,
-    cli: Cli,
-    tell: (e: TwgEvent) => void,
-  ) {
-    this.#loaded = loaded;
-    this.#whole = whole;
-    this.#choice = choice;
-    this.#cli = cli;
-    this.#observer = {
-      emit: (e) => {
-        this.#note(e);
-        // Somebody writes there: that is the whole of it, and what follows from it is no news.
-        if (this.#owned() === null) tell(e);
-      },
-    };
-  }
-
-  async run(plan: RecoverPlan): Promise<Recovered> {
-    const left = new Map(plan.sinks.map((s) => [s.sink, positionsOf(s.gaps)]));
-    const signals = listenToSignals({ drain: (reason) => this.#stop(reason) }, () => {});
-    let failure: Failure | null = null;
-    try {
-      const done = await this.#beside(sinksToFill(this.#whole.sinks, this.#choice.sinks, this.#whole.file));
-      for (const [sink, lacks] of done.left) left.set(sink, lacks);
-      failure = done.failure;
-    } finally {
-      signals.close();
-    }
-    const isLeft = [...left.values()].some((n) => n > 0n);
-    if (failure !== null || !isLeft) return { left, failure };
-    if (this.#stopped) return { left, failure: stopped() };
-    return { left, failure: unindexed(plan, this.#whole.file) ?? this.#behind(left) };
-  }
-
-  #stop(reason: string): void {
-    this.#stopped = true;
-    this.#drain?.(reason);
-  }
-
-  #scope(sinks: readonly ResolvedSink[]): RecoverScope {
-    const config = { ...this.#whole, sinks: [this.#whole.sink, ...sinks] };
-    const choice = { ...this.#choice, sinks: sinks.map((s) => s.name) };
-    const [loaded, whole, cli, observer] = [this.#loaded, this.#whole, this.#cli, this.#observer];
-    return { loaded, config, whole, choice, cli, observer };
-  }
-
-  async #beside(sinks: readonly ResolvedSink[]): Promise<Recovered> {
-    if (sinks.length === 0) return { left: new Map(), failure: null };
-    const recovery = new BesideRecovery(this.#scope(sinks));
-    this.#drain = (reason) => recovery.drain(reason);
-    const { left, failed, failure } = await recovery.filler.run();
-    this.#drain = null;
-    for (const [sink, cause] of failed) if (cause !== null) this.#troubles.set(sink, cause);
-    return { left, failure };
-  }
-
-  #note(e: TwgEvent): void {
-    if (e.e !== "sink.troubled" && e.e !== "sink.detached") return;
-    this.#troubles.set(e.sink, fromWire(e.failure));
-    if (this.#owned() !== null) this.#drain?.("another process writes the sink");
-  }
-
-  #owned(): Failure | null {
-    return [...this.#troubles.values()].find((f) => f.code === "coverage.owned") ?? null;
-  }
-
-  #behind(left: ReadonlyMap<string, bigint>): Failure {
-    const owned = this.#owned();
-    if (owned !== null) return owned;
-    const behind = [...left].filter(([, lacks]) => lacks > 0n);
-    const cause = behind.map(([sink]) => this.#troubles.get(sink)).find((f) => f !== undefined);
-    const text = behind.map(([sink, lacks]) => `${sink} lacks ${lacks} positions`).join(", ");
-    const hint = cause === undefined ? OTHERS : cause.hint;
-    return new Failure(
-      "recovery.behind",
-      cause === undefined ? text : `${text}: ${cause.code}: ${cause.message}`,
-      { at: this.#whole.file, cause, ...(hint === null ? {} : { hint }) },
-    );
+async function runRound(scope: RoundScope, plan: RecoverPlan): Promise<Recovered> {
+  const round = new RecoveryRound(scope);
+  const signals = listenToSignals({ drain: (reason) => round.stop(reason) }, () => {});
+  try {
+    return await round.run(plan);
+  } finally {
+    signals.close();
   }
 }
-
-type ResolvedSink = ResolvedConfig["sinks"][number];
-
-const OTHERS =
-  "Another process holds them: a pipeline that has not let go of them, or another recovery; `twg inspect coverage` shows it";
-
-const stopped = (): Failure =>
-  new Failure("internal.cancelled", "stopped before the end; the next run goes on where this one ended");
-
-const totalOf = ({ sinks }: RecoverPlan): bigint => positionsOf(sinks.flatMap((s) => s.gaps));
 
 function tellPlan(plan: RecoverPlan, options: RecoverOptions, cli: Cli): void {
   if (options.json) return outJson(cli, { sinks: plan.sinks });

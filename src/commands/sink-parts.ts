@@ -31,6 +31,8 @@ export interface SinkContext {
   /** Name of the thread that has a lane's number now; a lane that was replaced has another. */
   readonly laneLife?: (lane: number) => string;
   readonly observer: Observer;
+  /** How long others may write nothing before recovery takes their place; absent: `LEASE_MS`. */
+  readonly leaseMs?: number;
   readonly hook: PointHook | null;
   /** Null: it is the primary sink. */
   readonly secondary: SecondaryContext | null;

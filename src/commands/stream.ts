@@ -16,10 +16,12 @@ import {
 } from "./config-file.ts";
 import { crashHook, crashPlan } from "./crash-hook.ts";
 import { exitCodeOf } from "./exit-code.ts";
+import { rawSinkOf } from "./recover-plan.ts";
 import { watchSecrets } from "./secret-watch.ts";
 import { listenToSignals } from "./signals.ts";
 import { useStateFolder } from "./state-folder.ts";
 import { buildStream, lanesOf, type StreamParts } from "./stream-parts.ts";
+import { RecoveryBeside, StreamRecovery } from "./stream-recovery.ts";
 import { VERSION } from "./version.ts";
 
 export async function runStream(options: StreamOptions, cli: Cli): Promise<number> {
@@ -30,7 +32,8 @@ export async function runStream(options: StreamOptions, cli: Cli): Promise<numbe
     if (config.source.type !== "kafka") throw endless(config.source.type, options.config);
     useStateFolder(config);
     const resolved = await resolveSecrets(config, cli.environment);
-    return await runPipeline(config, resolved, options, cli);
+    const run = config.pipeline.role === "recovery" ? runRecovery : runPipeline;
+    return await run(config, resolved, options, cli);
   } catch (e) {
     // What reads JSON logs must be able to read this too; people get it as every command prints it.
     if (options.logFormat !== "json") throw e;
@@ -53,6 +56,57 @@ function tellAsJson(failure: Failure, cli: Cli): number {
   return exitCodeOf(failure);
 }
 
+/** A process that reads raw in place of the source, and has nothing open while nothing is behind. */
+async function runRecovery(
+  loaded: PipelineConfig,
+  resolved: ResolvedConfig,
+  options: StreamOptions,
+  cli: Cli,
+): Promise<number> {
+  if (options.acceptGap)
+    throw new Failure("cli.usage", "--accept-gap is about the source, which recovery does not read", {
+      at: options.config,
+    });
+  rawSinkOf(resolved);
+  const telemetry = telemetryOf(resolved, options, cli, () => {});
+  const { observer } = telemetry;
+  const { name: pipeline } = loaded.pipeline;
+  const parts = { loaded, cli, observer, load: null, untilRecovered: options.untilCaughtUp };
+  const recovery = new StreamRecovery(parts);
+  let reason = "nothing is behind";
+  return await toItsEnd(telemetry, async () => {
+    const url = telemetry.start();
+    if (url !== null) observer.emit({ e: "http.listening", url });
+    observer.emit({ e: "pipeline.started", pipeline, version: VERSION, lanes: 0 });
+    const stop = (why: string) => {
+      reason = why;
+      observer.emit({ e: "pipeline.stopping", reason });
+      recovery.stop(why);
+    };
+    // Each look asks for secrets anew.
+    const signals = listenToSignals({ drain: stop }, () => {});
+    try {
+      await recovery.run();
+    } finally {
+      signals.close();
+    }
+    observer.emit({ e: "pipeline.stopped", rows: 0, reason });
+  });
+}
+
+async function toItsEnd(telemetry: Telemetry, work: () => Promise<void>): Promise<number> {
+  let code = 0;
+  try {
+    await work();
+  } catch (e) {
+    const failure = asFailure(e);
+    code = exitCodeOf(failure);
+    telemetry.observer.emit({ e: "failure", scope: "pipeline", failure: toWire(failure) });
+  }
+  await telemetry.stop();
+  return code;
+}
+
 async function runPipeline(
   config: PipelineConfig,
   resolved: ResolvedConfig,
@@ -68,8 +122,7 @@ async function runPipeline(
     if (running !== null) await reread(config, cli, running, telemetry);
   });
   const { observer } = secrets;
-  let code = 0;
-  try {
+  return await toItsEnd(telemetry, async () => {
     const stream = buildStream(
       resolved,
       options,
@@ -88,20 +141,34 @@ async function runPipeline(
       version: VERSION,
       lanes: lanesOf(resolved),
     });
-    const signals = listenToSignals(stream.runner, secrets.reread);
+    const beside = besideIngest(config, options, cli, telemetry);
+    const drain = (reason: string) => {
+      beside?.stop(reason);
+      stream.runner.drain(reason);
+    };
+    const signals = listenToSignals({ drain }, secrets.reread);
     try {
       const { rows, reason } = await stream.runner.run();
+      await beside?.ingestEnded();
       observer.emit({ e: "pipeline.stopped", rows, reason });
     } finally {
+      await beside?.end();
       signals.close();
     }
-  } catch (e) {
-    const failure = asFailure(e);
-    code = exitCodeOf(failure);
-    observer.emit({ e: "failure", scope: "pipeline", failure: toWire(failure) });
-  }
-  await telemetry.stop();
-  return code;
+  });
+}
+
+/** Null: the role is live ingest alone. */
+function besideIngest(
+  loaded: PipelineConfig,
+  { untilCaughtUp }: StreamOptions,
+  cli: Cli,
+  telemetry: Telemetry,
+): RecoveryBeside | null {
+  if (loaded.pipeline.role !== "both" || loaded.sinks.length === 1) return null;
+  const { observer } = telemetry;
+  const parts = { loaded, cli, observer, load: () => telemetry.load(), untilRecovered: untilCaughtUp };
+  return new RecoveryBeside(new StreamRecovery(parts), untilCaughtUp);
 }
 
 function telemetryOf(
@@ -117,6 +184,7 @@ function telemetryOf(
     pipeline: pipeline.name,
     version: VERSION,
     primaryRaw: sink.name,
+    role: pipeline.role,
     format: options.logFormat,
     level: options.logLevel,
     color: cli.errColour,

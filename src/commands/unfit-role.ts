@@ -1,4 +1,4 @@
-/** Roles that recover, where there is nothing that they could fill. */
+/** Roles that recover, where there is nothing that they could fill, or nothing that they could read. */
 import type { CheckedConfig } from "../core/config/check.ts";
 import { type Problem, pathText, quoted } from "../core/config/problem.ts";
 import type { BatchConfig } from "./batch-config.ts";
@@ -7,13 +7,15 @@ export function unfitRole(config: CheckedConfig): Problem[] {
   const { role } = config.pipeline;
   const { sinks } = config as unknown as BatchConfig;
   const beside = sinks.filter((s) => s.role === "secondary");
-  const say = (code: Problem["code"], hint: string): Problem[] => {
+  const raw = sinks.find((s) => s.role === "primary_raw");
+  if (role === "ingest") return [];
+  const say = (hint: string): Problem[] => {
     const path = ["pipeline", "role"];
     const [file, line] = [config.file, config.lineOf(path)];
-    return [{ code, file, line, path: pathText(path), seen: quoted(role), allowed: quoted("ingest"), hint }];
+    const [seen, allowed] = [quoted(role), quoted("ingest")];
+    return [{ code: "config.conflict", file, line, path: pathText(path), seen, allowed, hint }];
   };
-  if (role === "recovery" && beside.length === 0)
-    return say("config.conflict", "with one sink there is nothing to recover");
-  if (role === "ingest" || beside.length === 0) return [];
-  return say("config.not_in_this_version", "`twg recover` fills gaps, also while the pipeline runs");
+  if (beside.length === 0) return role === "both" ? [] : say("with one sink there is nothing to recover");
+  if (raw === undefined || raw.type === "parquet") return [];
+  return say(`raw is in a sink of type ${raw.type}: this version reads raw again from Parquet files`);
 }

@@ -12,6 +12,7 @@ import {
   type StreamState,
 } from "../../src/core/coverage/state.ts";
 import { encodeState } from "../../src/core/coverage/state-json.ts";
+import { windowName } from "../../src/core/coverage/windows.ts";
 import { fakeCli, fileWith, ORDERS } from "./fake-cli.ts";
 
 const range = (from: bigint, next: bigint) => ({ from, next });
@@ -188,5 +189,48 @@ describe("nothing, and trouble", () => {
     const { code, err } = await inspect(...(argv as string[]));
     expect(code).toBe(2);
     expect(err).toContain(`cli.usage: ${why}`);
+  });
+});
+
+describe("who is there", () => {
+  const host = (pid: number) => ({ hostname: "far", pid, bootId: "b", pidNamespace: "n", startTime: "1" });
+  const name = (holder: string, from: bigint, next: bigint | null) =>
+    windowName({ holder, stream: "kafka/c/orders/0/9", from, next });
+  const leases = [name("live", 500n, null), name("recovery-r", 10n, 20n), name("gone", 0n, 5n)];
+  const state: CoverageState = {
+    ...STATE,
+    owners: ["live", "recovery-r", "recovery-idle"].map((instance, i) => ({
+      ...{ instance, host: host(i), since: Date.now() - 120_500, beat: 40 + i },
+    })),
+    leases: new Map(leases.map((n) => [n, { lease: 1, owner: "" }])),
+  };
+
+  test("with windows and heads, as text", async () => {
+    const { out } = await inspect(rootWith({ "orders/raw": state }));
+    const lines = out.slice(out.indexOf("open in")).replaceAll(/for 2 m \d+ s/g, "for 2 m");
+    expect(lines).toBe(`open in
+  live (ingest): pid 0 on far, of another machine, for 2 m, 40 writes
+    keeps to itself orders/9 from 500
+  recovery-r (recovery): pid 1 on far, of another machine, for 2 m, 41 writes
+    leases orders/9 [10, 20)
+  recovery-idle (recovery): pid 2 on far, of another machine, for 2 m, 42 writes
+`);
+  });
+
+  test("and as JSON, windows before heads, without those of who has left", async () => {
+    const { out } = await inspect(rootWith({ "orders/raw": state }), "--json");
+    const [place] = JSON.parse(out).places;
+    expect(place.owners).toBe(3);
+    expect(place.holders[1]).toMatchObject({
+      instance: "recovery-r",
+      role: "recovery",
+      life: "unknown",
+      beat: 41,
+    });
+    const of = { stream: "kafka/c/orders/0/9", topic: "orders", incarnation: 0, partition: 9 };
+    expect(place.leases).toEqual([
+      { kind: "window", holder: "recovery-r", ...of, from: "10", next: "20" },
+      { kind: "head", holder: "live", ...of, from: "500", next: null },
+    ]);
   });
 });

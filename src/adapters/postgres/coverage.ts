@@ -37,7 +37,14 @@ import {
   writeTopic,
 } from "./state/streams.ts";
 import { makeState, type SinkKey, type StateNames, stateNames } from "./state/tables.ts";
-import { dropWindows, grantWindows, heldWindows, windowsEnd, writeHeads } from "./state/windows.ts";
+import {
+  dropWindows,
+  grantWindows,
+  heldWindows,
+  receiptsEnd,
+  windowsEnd,
+  writeHeads,
+} from "./state/windows.ts";
 
 export interface PostgresCoverageOptions {
   readonly settings: PostgresSettings;
@@ -239,8 +246,7 @@ export class PostgresCoverage implements WindowCoverage {
       },
       {
         // Their writers are fenced by the claims to come; what they committed is covered.
-        sql: `DELETE FROM ${this.#names.table("receipt")} r USING jsonb_array_elements_text($3::jsonb) i
-               WHERE pipeline = $1 AND sink = $2 AND starts_with(r.writer, i)`,
+        sql: receiptsEnd(this.#names),
         parameters: listed,
       },
       {
@@ -261,6 +267,10 @@ export class PostgresCoverage implements WindowCoverage {
       {
         sql: `UPDATE ${this.#names.table("stream")} SET owner = NULL WHERE pipeline = $1 AND sink = $2 AND owner = $3`,
         parameters: of,
+      },
+      {
+        sql: receiptsEnd(this.#names),
+        parameters: [this.#key.pipeline, this.#key.sink, JSON.stringify([this.#o.instance])],
       },
     ]);
     await dropWindows(c, this.#names, this.#key, this.#o.instance);

@@ -127,7 +127,7 @@ export class Logger {
 /** Two warnings are the same if the kind, the code and the place are; numbers such as durations do not count. */
 function sameness(event: TwgEvent): string {
   const parts: string[] = [event.e];
-  if ("failure" in event) parts.push(event.failure.code, event.failure.at ?? "");
+  if ("failure" in event && event.failure !== null) parts.push(event.failure.code, event.failure.at ?? "");
   for (const [name, value] of Object.entries(event)) {
     if (PLACES.has(name)) parts.push(`${name}=${value}`);
   }

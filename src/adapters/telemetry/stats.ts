@@ -1,6 +1,7 @@
 /** What `/stats` answers: the digest of the last half minute, health, memory. Snake case, like the configuration. */
 import type { DigestReport } from "../../core/observe/digest.ts";
 import type { HealthReport } from "../../core/observe/health.ts";
+import type { RecoveryDigest } from "../../core/observe/recovery-view.ts";
 
 export interface Stats extends DigestReport {
   readonly pipeline: string;
@@ -12,4 +13,6 @@ export interface Stats extends DigestReport {
   readonly resident_bytes: number;
   readonly cpu_seconds: number;
   readonly health: HealthReport;
+  /** Of a process that recovers. */
+  readonly recovery?: RecoveryDigest;
 }

@@ -147,6 +147,29 @@ function strip({ from, next, missing }: Strip): string {
   return `<svg width="300" height="10" viewBox="0 0 1000 10" preserveAspectRatio="none" role="img" aria-label="${label}"><rect class="has" width="1000" height="10"/>${bars.join("")}</svg>`;
 }
 
+/** What recovery does, who fills which windows, and from where on streams are live ingest's own. */
+function recoverySection({ recovery }: Stats): string {
+  if (recovery === undefined) return "";
+  const facts = [
+    recovery.state,
+    `${recovery.behind} positions behind, ${recovery.free} of them free`,
+    `${formatCount(recovery.records)} records read again`,
+    `${formatCount(Math.round(recovery.records_per_second))} rec/s, ${formatBytes(recovery.bytes_per_second)}/s of raw files`,
+    `${formatCount(recovery.windows)} windows done`,
+  ];
+  const rows = recovery.leases.slice(0, MAX_ROWS).map((l) => {
+    const range = l.next === null ? `from ${l.from}` : `${l.from} to ${l.next}`;
+    const silent = l.silent_ms === null ? "?" : formatDuration(l.silent_ms);
+    const cells = [cell(l.sink), cell(l.kind), cell(l.topic), cell(l.partition), cell(range), cell(l.holder)];
+    return `<tr>${cells.join("")}${cell(silent, "td", true)}</tr>`;
+  });
+  const head = ["sink", "lease", "topic", "partition", "positions", "holder", "silent for"].map(
+    (name) => [name, name === "partition" || name === "silent for"] as const,
+  );
+  const leases = rows.length === 0 ? "" : table(head, rows);
+  return `<h2>Recovery</h2><p>${facts.map(escapeHtml).join(" &middot; ")}</p>${leases}`;
+}
+
 export function statusPage(stats: Stats): string {
   const rate = `${formatCount(Math.round(stats.records_per_second))} rec/s, ${formatBytes(stats.bytes_per_second)}/s`;
   const lag = stats.lag === null ? "?" : formatCount(stats.lag);
@@ -163,7 +186,7 @@ export function statusPage(stats: Stats): string {
 <meta name="viewport" content="width=device-width"><title>${title}</title><style>${STYLE}</style></head><body>
 <h1>${title} <small class="${stats.health.state}">${stats.health.state}</small></h1>
 <p>${facts.map(escapeHtml).join(" &middot; ")} &middot; version ${escapeHtml(stats.version)}</p>
-<h2>Health</h2>${healthTable(stats.health)}<h2>Partitions</h2>${partitionTable(stats)}<h2>Sinks</h2>${sinkTable(stats)}${gapStrips(stats)}
+<h2>Health</h2>${healthTable(stats.health)}<h2>Partitions</h2>${partitionTable(stats)}<h2>Sinks</h2>${sinkTable(stats)}${recoverySection(stats)}${gapStrips(stats)}
 </body></html>
 `;
 }

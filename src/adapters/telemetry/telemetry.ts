@@ -9,10 +9,11 @@ import { Digest } from "../../core/observe/digest.ts";
 import { applyHealth } from "../../core/observe/event-health.ts";
 import { meterEvent } from "../../core/observe/event-meters.ts";
 import type { Level, TwgEvent } from "../../core/observe/events.ts";
-import { HealthTree, PARTS, stateRank } from "../../core/observe/health.ts";
+import { HealthTree, type Role, stateRank } from "../../core/observe/health.ts";
 import { declareMeters, type Meters } from "../../core/observe/metric-catalogue.ts";
 import { Registry } from "../../core/observe/metrics.ts";
 import { lagOf, PipelineView } from "../../core/observe/pipeline-view.ts";
+import { RecoveryView } from "../../core/observe/recovery-view.ts";
 import { Watchdog } from "../../core/observe/watchdog.ts";
 import type { Observer } from "../../core/ports/observer.ts";
 import type { Clock, Timer } from "../../core/time/clock.ts";
@@ -30,6 +31,8 @@ export interface TelemetryOptions {
   readonly version: string;
   /** Name of the sink that gates readiness. */
   readonly primaryRaw: string;
+  /** Default: it reads the source, and does not recover. */
+  readonly role?: Role;
   readonly format: LogFormat;
   readonly level: Level;
   readonly color: boolean;
@@ -62,6 +65,8 @@ export interface Telemetry {
   /** From then on bytes in flight are what the budget says. */
   watchBudget(budget: WatchedBudget): void;
   stats(): Stats;
+  /** What live ingest has to do: positions at the source that were not fetched yet, and those that were since the start. */
+  load(): { readonly backlog: number; readonly fetched: number };
   /** Starts timer and server; throws a Failure of `observability.*`. Returns the server's URL, null without one. */
   start(): string | null;
   /** Ends both, writes what is pending. Waits for a slow reader of the log at most a second. */
@@ -84,6 +89,7 @@ class Assembled implements Telemetry {
   readonly #meters: Meters;
   readonly #view = new PipelineView();
   readonly #digest: Digest;
+  readonly #recovery: RecoveryView;
   readonly #logger: Logger;
   readonly #progress: Progress;
   readonly #watchdog: Watchdog;
@@ -97,10 +103,11 @@ class Assembled implements Telemetry {
     this.#o = options;
     const { clock } = options;
     this.#startedAt = clock.monotonic();
-    this.health = new HealthTree(clock);
+    this.health = new HealthTree(clock, options.role);
     this.#meters = declareMeters(this.metrics);
     this.metrics.onCollect(() => this.#collect());
     this.#digest = new Digest(clock, this.#view);
+    this.#recovery = new RecoveryView(clock);
     const screen = new Screen(options.out, options.format === "text" ? options.terminal : null);
     this.#logger = new Logger({
       clock,
@@ -138,6 +145,9 @@ class Assembled implements Telemetry {
     m.stalled.set(0);
     for (const c of [m.stalls, m.acknowledgeFailures, m.logSuppressed, m.telemetryErrors]) c.add(0);
     for (const c of [m.sinkRecords, m.sinkBytes, m.sinkFiles]) c.add(0, this.#o.primaryRaw);
+    if ((this.#o.role ?? "ingest") === "ingest") return;
+    m.recoveryActive.set(0);
+    for (const c of [m.recoveryRecords, m.recoveryBytes, m.recoveryYields]) c.add(0);
   }
 
   watchBudget(budget: WatchedBudget): void {
@@ -172,6 +182,7 @@ class Assembled implements Telemetry {
 
   stats(): Stats {
     const { residentBytes, cpuSeconds } = this.#o.usage();
+    const recovery = this.#recovery.report();
     return {
       pipeline: this.#o.pipeline,
       version: this.#o.version,
@@ -182,13 +193,20 @@ class Assembled implements Telemetry {
       cpu_seconds: cpuSeconds,
       health: this.health.report(),
       ...this.#digest.report(),
+      ...(recovery === null ? {} : { recovery }),
     };
+  }
+
+  load() {
+    const partitions = [...this.#view.partitions.values()];
+    return { backlog: this.#view.backlog(), fetched: partitions.reduce((n, p) => n + p.positions, 0) };
   }
 
   #emit(event: TwgEvent): void {
     try {
       const told = this.#isNews(event);
       this.#view.apply(event);
+      this.#recovery.apply(event);
       applyHealth(this.health, event, { primaryRaw: this.#o.primaryRaw });
       meterEvent(this.#meters, event);
       if (event.e === "stream.ended") this.#forget(event.topic, event.partition);
@@ -224,8 +242,10 @@ class Assembled implements Telemetry {
   #tick(): void {
     this.#watchdog.check();
     this.#digest.tick();
+    this.#recovery.tick();
     this.#logger.tick();
-    this.#progress.tick();
+    // Of a process that only recovers its own events tell more.
+    if (this.#o.role !== "recovery") this.#progress.tick();
   }
 
   #inFlight(): number {
@@ -259,7 +279,7 @@ class Assembled implements Telemetry {
       this.#budget?.owners() ?? [...this.#view.laneBytes].map(([owner, bytes]) => ({ owner, bytes }));
     for (const { owner, bytes } of owners) m.bytesInFlight.set(bytes, owner);
     if (this.#budget !== null) m.budgetBytes.set(this.#budget.maxBytes);
-    for (const part of PARTS) m.health.set(stateRank(this.health.state(part)), part);
+    for (const part of this.health.parts) m.health.set(stateRank(this.health.state(part)), part);
     m.live.set(this.health.live().ok ? 1 : 0);
     m.ready.set(this.health.ready().ok ? 1 : 0);
     const { residentBytes, cpuSeconds } = this.#o.usage();

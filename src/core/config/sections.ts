@@ -35,7 +35,7 @@ export const pipelineSpec = z
         "What `twg stream` does: live ingest, recovery of gaps in secondary sinks from raw, or both in one process.",
       )
       .meta({
-        why: "With one sink there is nothing to recover. Processes that only recover may run anywhere, any number of them, beside the one that reads the source.",
+        why: "What a sink lacks is filled when somebody asks for it (`twg recover`), or by processes that only recover: they may run anywhere, any number of them, beside the one that reads the source. With one sink there is nothing to recover.",
       }),
     state_dir: z
       .string()
@@ -88,9 +88,12 @@ export const pipelineSpec = z
   })
   .describe("The pipeline as a whole.");
 
+/** Of recovery where nothing else is configured, while a pipeline writes: some fifth of what two processors land live. */
+export const RECOVERY_BESIDE_BYTES_PER_S: number = 16 * MIB;
+
 export const recoverySpec = z
   .strictObject({
-    window_bytes: byteSize({ min: MIB, max: 16 * 1024 * MIB })
+    window_bytes: byteSize({ min: 64 * 1024, max: 16 * 1024 * MIB })
       .default(256 * MIB)
       .describe(
         "Most bytes of raw files that are leased and filled at a time; a larger set of files is taken whole. What a process that dies was at waits for the end of its lease.",
@@ -104,10 +107,42 @@ export const recoverySpec = z
       .meta({ unit: "bytes", examples: ["32MiB"], why: "As `pipeline.max_bytes`." }),
     max_bytes_per_s: byteSize({ min: 1 })
       .optional()
-      .describe("Rate limit of recovery in bytes of raw files, so that live ingest keeps its own.")
-      .meta({ unit: "bytes/s", examples: ["20MiB"], why: "Without it: no limit." }),
+      .describe("Rate limit of recovery in bytes of raw files.")
+      .meta({
+        unit: "bytes/s",
+        examples: ["20MiB"],
+        why: "Without it: 16MiB/s while a pipeline writes raw, so that live records keep their rate; no limit while none does.",
+      }),
+    max_records_per_s: wholeNumber({ min: 1 })
+      .optional()
+      .describe("Rate limit of recovery in records.")
+      .meta({ unit: "records/s", examples: [50000], why: "Without it: no limit." }),
+    lease_ms: durationMs({ min: 6_000, max: 3_600_000 })
+      .default(15_000)
+      .describe(
+        "How long a process that leases a window, or that owns a sink on another machine, may write nothing before recovery takes its place, by the clock of the one that takes it. Each writes every 3 s.",
+      )
+      .meta({
+        unit: "ms",
+        examples: ["15s"],
+        why: "Five beats. One that is known to be dead is followed at once.",
+      }),
+    poll_ms: durationMs({ min: 100, max: 3_600_000 })
+      .default(5_000)
+      .describe(
+        "Time between two looks at what sinks lack, where `role` recovers and nothing was to be done; twice as long with each such look, up to `poll_max_ms`, a fifth more or less by chance.",
+      )
+      .meta({ unit: "ms", examples: ["5s"], why: "A gap is young then." }),
+    poll_max_ms: durationMs({ min: 100, max: 86_400_000 })
+      .default(60_000)
+      .describe("Longest time between two looks, also while a look or a sink fails.")
+      .meta({
+        unit: "ms",
+        examples: ["1m"],
+        why: "A look reads the coverage of raw and of each sink over connections that it closes again.",
+      }),
   })
-  .describe("Filling gaps of secondary sinks from raw: `twg recover`.");
+  .describe("Filling gaps of secondary sinks from raw: `twg recover`, and `role` in [pipeline].");
 
 /** A lane's columns are made for so much at most; `[batch]` can only make them smaller. */
 export const RAW_BATCH_RECORDS = 65_536;

@@ -42,6 +42,12 @@ export class Silence {
     return gone;
   }
 
+  /** How long it has written nothing, as far as was seen, ms; null: it was not seen before. */
+  silentMs(instance: string): number | null {
+    const seen = this.#seen.get(instance);
+    return seen === undefined ? null : this.#o.clock.monotonic() - seen.since;
+  }
+
   /** How long an owner may write nothing, ms. */
   #longest(of: string, life: "alive" | "unknown", self: string): number {
     const { leaseMs } = this.#o;

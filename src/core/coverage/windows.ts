@@ -108,7 +108,8 @@ export function freeWindow(
   return null;
 }
 
-function headOf(windows: readonly Window[], owner: string): bigint | null {
+/** Null: the owner has told none. */
+export function headOf(windows: readonly Window[], owner: string): bigint | null {
   const heads = windows.filter((w) => w.holder === owner && w.next === null).map((w) => w.from);
   return heads.length === 0 ? null : heads.reduce((a, b) => (a > b ? a : b));
 }

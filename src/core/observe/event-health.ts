@@ -57,6 +57,16 @@ const ROWS: Rows = {
   "coverage.troubled": (h, e) => h.failed("coverage", e.failure.code, why(e.failure)),
   "coverage.fenced": (h, e) => h.failed("coverage", e.failure.code, why(e.failure)),
 
+  "recovery.looked": (h, e) => {
+    h.ok("recovery");
+    if (e.behind === 0n) h.forgetChildren("recovery");
+  },
+  "recovery.blind": (h, e) => h.failed("recovery", e.failure.code, why(e.failure)),
+  "recovery.troubled": (h, e) => h.degraded("recovery", e.failure.code, why(e.failure), e.sink ?? "lane"),
+  "recovery.filled": (h, e) => {
+    if (e.positions > 0n) for (const child of ["lane", e.sink]) h.ok("recovery", child);
+  },
+
   "stall.detected": (h) => h.degraded("progress", "internal.stalled", "work is waiting and nothing moves"),
   "stall.fatal": (h) =>
     h.failed(

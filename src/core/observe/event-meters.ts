@@ -26,11 +26,15 @@ function streamBegun(m: Meters, e: EventOf<"stream.begun">): void {
     counter.add(0, e.topic, e.partition);
 }
 
-function setCovered(m: Meters, e: EventOf<"set.covered">): void {
+function landed(m: Meters, e: EventOf<"set.covered" | "recovery.covered">): void {
   m.sinkUp.set(1, e.sink);
   m.sinkRecords.add(e.rows, e.sink);
   m.sinkBytes.add(e.bytes, e.sink);
   m.sinkFiles.add(e.files, e.sink);
+}
+
+function setCovered(m: Meters, e: EventOf<"set.covered">): void {
+  landed(m, e);
   m.sinkLatency.observe(seconds(e.ms), e.sink, "cover");
   m.sinkLatency.observe(seconds(e.endToEndMs), e.sink, "end_to_end");
 }
@@ -92,6 +96,24 @@ const ROWS: Rows = {
   "sink.recovered": (m, e) => m.sinkUp.set(1, e.sink),
   "coverage.troubled": failed,
   "coverage.fenced": failed,
+
+  "recovery.looked": (m, e) => m.recoveryBehind.set(Number(e.behind)),
+  "recovery.blind": failed,
+  "recovery.troubled": failed,
+  "recovery.began": (m) => m.recoveryActive.set(1),
+  "recovery.rests": (m) => m.recoveryActive.set(0),
+  "recovery.leased": (m, e) => m.recoveryLeases.set(e.windows, e.sink),
+  "recovery.filled": (m, e) => {
+    m.recoveryLeases.set(0, e.sink);
+    m.recoveryWindows.add(e.windows, e.sink, e.positions === e.wanted ? "filled" : "returned");
+    m.recoveryPositions.add(Number(e.positions), e.sink);
+  },
+  "recovery.covered": landed,
+  "recovery.replayed": (m, e) => {
+    m.recoveryRecords.add(e.rows);
+    m.recoveryBytes.add(e.bytes);
+  },
+  "recovery.yields": (m) => m.recoveryYields.add(1),
 
   "stall.detected": (m) => {
     m.stalls.add(1);

@@ -9,6 +9,7 @@ import type { FailureWire } from "../failure/failure.ts";
 import { failureText, named, stallText, undecodableText } from "./event-texts.ts";
 import { type ProgressSnapshot, progressLine } from "./progress-line.ts";
 import { formatBytes, formatCount, formatDuration } from "./quantities.ts";
+import { RECOVERY_ROWS, type RecoveryEvent } from "./recovery-events.ts";
 
 export type Level = "debug" | "info" | "warn" | "error";
 
@@ -264,7 +265,7 @@ type WatchEvent =
       readonly error: string | null;
     };
 
-export type TwgEvent = PipelineEvent | SourceEvent | LaneEvent | SinkEvent | WatchEvent;
+export type TwgEvent = PipelineEvent | SourceEvent | LaneEvent | SinkEvent | RecoveryEvent | WatchEvent;
 export type EventName = TwgEvent["e"];
 export type EventOf<K extends EventName> = Extract<TwgEvent, { readonly e: K }>;
 
@@ -402,6 +403,8 @@ export const EVENTS: { readonly [K in EventName]: EventRow<K> } = {
   },
   "coverage.troubled": { level: "warn", text: (e) => `coverage store: ${failureText(e.failure)}` },
   "coverage.fenced": { level: "error", text: (e) => `another process took over: ${failureText(e.failure)}` },
+
+  ...RECOVERY_ROWS,
 
   "stall.detected": { level: "warn", text: stallText },
   "stall.fatal": { level: "error", text: (e) => `${stallText(e)}; the process reports itself as not alive` },

@@ -9,18 +9,35 @@ import type { Clock } from "../time/clock.ts";
 
 export type HealthState = "ok" | "degraded" | "failed";
 
-/** `lanes` and `sinks` have children, named by lane number and sink name. */
-export const PARTS = [
+/** `lanes`, `sinks` and `recovery` have children, named by lane number and sink name. */
+const PARTS = [
   "source",
   "primary_raw",
   "lanes",
   "coverage",
   "committer",
   "sinks",
+  "recovery",
   "progress",
   "pipeline",
 ] as const;
 export type Part = (typeof PARTS)[number];
+
+/** What a process does; the parts of another role are none of its. */
+export type Role = "ingest" | "recovery" | "both";
+
+const PARTS_OF: Readonly<Record<Role, readonly Part[]>> = {
+  ingest: PARTS.filter((p) => p !== "recovery"),
+  recovery: ["recovery", "pipeline"],
+  both: PARTS,
+};
+
+/** What must work for a process to be ready. Beside live ingest recovery is no such thing. */
+const GATES: Readonly<Record<Role, readonly Part[]>> = {
+  ingest: ["source", "primary_raw"],
+  recovery: ["recovery"],
+  both: ["source", "primary_raw"],
+};
 
 export interface HealthNode {
   readonly state: HealthState;
@@ -36,7 +53,7 @@ export interface HealthReport {
   readonly state: HealthState;
   readonly live: boolean;
   readonly ready: boolean;
-  readonly parts: Readonly<Record<Part, HealthNode>>;
+  readonly parts: Readonly<Partial<Record<Part, HealthNode>>>;
 }
 
 export interface Verdict {
@@ -52,7 +69,7 @@ interface Cell {
 }
 
 const RANK: Readonly<Record<HealthState, number>> = { ok: 0, degraded: 1, failed: 2 };
-/** A failure in one of these fails the whole; elsewhere it only degrades it. */
+/** A failure in one of these fails the whole; elsewhere it only degrades it. So does one of recovery where it is all. */
 const VITAL: ReadonlySet<Part> = new Set<Part>(["source", "primary_raw", "coverage", "progress", "pipeline"]);
 
 export function stateRank(state: HealthState): number {
@@ -62,14 +79,24 @@ export function stateRank(state: HealthState): number {
 const worse = (a: HealthState, b: HealthState): HealthState => (RANK[a] >= RANK[b] ? a : b);
 
 export class HealthTree {
+  /** Those of the role. */
+  readonly parts: readonly Part[];
   readonly #clock: Clock;
+  readonly #gates: readonly Part[];
+  readonly #vital: ReadonlySet<Part>;
   readonly #parts = new Map<Part, Cell>();
   readonly #children = new Map<Part, Map<string, Cell>>();
 
-  /** Source, primary raw sink, coverage and the pipeline count as failed (`starting`) until they have proved to work. */
-  constructor(clock: Clock) {
+  /**
+   * Source, primary raw sink, coverage and the pipeline count as failed (`starting`) until they have proved to work;
+   * so does recovery where it is the role.
+   */
+  constructor(clock: Clock, role: Role = "ingest") {
     this.#clock = clock;
-    const starting: ReadonlySet<Part> = new Set<Part>(["source", "primary_raw", "coverage", "pipeline"]);
+    this.parts = PARTS_OF[role];
+    this.#gates = GATES[role];
+    this.#vital = new Set([...VITAL, ...this.#gates]);
+    const starting: ReadonlySet<Part> = new Set<Part>([...this.#gates, "coverage", "pipeline"]);
     for (const part of PARTS) {
       const first = starting.has(part);
       this.#parts.set(part, {
@@ -93,9 +120,14 @@ export class HealthTree {
     this.#set(this.#cell(part, child), "failed", reason, detail);
   }
 
+  /** Nothing is known of the children any more, and nothing is wrong with them. */
+  forgetChildren(part: Part): void {
+    this.#children.delete(part);
+  }
+
   /** True while a part has not yet proved to work for the first time. */
   get starting(): boolean {
-    return [...this.#parts.values()].some((c) => c.reason === "starting");
+    return this.parts.some((p) => this.#parts.get(p)?.reason === "starting");
   }
 
   /** Its own state or the worst of its children. A child's failure degrades the part while another child is ok. */
@@ -114,7 +146,7 @@ export class HealthTree {
   ready(): Verdict {
     const pipeline = this.#summary("pipeline");
     if (pipeline.state !== "ok") return { ok: false, reason: `pipeline: ${pipeline.reason ?? "failed"}` };
-    for (const part of ["source", "primary_raw"] as const) {
+    for (const part of this.#gates) {
       const s = this.#summary(part);
       if (s.state === "failed") return { ok: false, reason: `${part}: ${s.reason ?? "failed"}` };
     }
@@ -123,9 +155,9 @@ export class HealthTree {
 
   /** The part that makes it less than ok, the worst one first, as `part: reason`; null if all are ok. */
   trouble(): string | null {
-    const all = PARTS.map((part) => ({ part, cell: this.#summary(part) })).filter(
-      (p) => p.cell.state !== "ok",
-    );
+    const all = this.parts
+      .map((part) => ({ part, cell: this.#summary(part) }))
+      .filter((p) => p.cell.state !== "ok");
     const [first] = all.sort((a, b) => RANK[b.cell.state] - RANK[a.cell.state]);
     return first === undefined ? null : `${first.part}: ${first.cell.reason ?? first.cell.state}`;
   }
@@ -133,15 +165,15 @@ export class HealthTree {
   /** Failed if a vital part is, degraded if any part is not ok. */
   overall(): HealthState {
     let all: HealthState = "ok";
-    for (const part of PARTS) {
+    for (const part of this.parts) {
       const { state } = this.#summary(part);
-      all = worse(all, state === "failed" && !VITAL.has(part) ? "degraded" : state);
+      all = worse(all, state === "failed" && !this.#vital.has(part) ? "degraded" : state);
     }
     return all;
   }
 
   report(): HealthReport {
-    const parts = Object.fromEntries(PARTS.map((p) => [p, this.#node(p)])) as Record<Part, HealthNode>;
+    const parts = Object.fromEntries(this.parts.map((p) => [p, this.#node(p)]));
     return { state: this.overall(), live: this.live().ok, ready: this.ready().ok, parts };
   }
 

@@ -169,6 +169,28 @@ export function declareMeters(r: Registry) {
     ),
     sinkUp: r.gauge("twg_sink_up", "1 if the sink takes data.", ["sink"]),
 
+    recoveryActive: r.gauge(
+      "twg_recovery_active",
+      "1 while recovery of this process fills windows; 0 while it rests, without a connection or a lane.",
+    ),
+    recoveryBehind: r.gauge(
+      "twg_recovery_behind_positions",
+      "Positions that recovery has to bring, as of its last look; what live ingest has on its way is not among them.",
+    ),
+    recoveryLeases: r.gauge("twg_recovery_leases", "Windows that this process holds now.", ["sink"]),
+    recoveryWindows: r.counter(
+      "twg_recovery_windows_total",
+      "Windows that this process came to the end of: filled, or given back with something missing.",
+      ["sink", "outcome"],
+    ),
+    recoveryPositions: r.counter("twg_recovery_positions_total", "Positions that it filled.", ["sink"]),
+    recoveryRecords: r.counter("twg_recovery_replayed_records_total", "Records read again from raw."),
+    recoveryBytes: r.counter("twg_recovery_replayed_bytes_total", "Bytes of raw files that were read again."),
+    recoveryYields: r.counter(
+      "twg_recovery_yields_total",
+      "Times that recovery waited since live records of this process fell behind.",
+    ),
+
     residentBytes: r.gauge("twg_process_resident_bytes", "Resident memory of the process."),
     cpuSeconds: r.counter("twg_process_cpu_seconds_total", "User and system CPU time of the process."),
     logSuppressed: r.counter(

@@ -162,11 +162,15 @@ function acknowledged(v: PipelineView, e: EventOf<"source.acknowledged">): void 
   }
 }
 
-function covered(v: PipelineView, e: EventOf<"set.covered">): void {
+function landed(v: PipelineView, e: EventOf<"set.covered" | "recovery.covered">): void {
   const sink = v.sink(e.sink);
   sink.rows += e.rows;
   sink.bytes += e.bytes;
   sink.files += e.files;
+}
+
+function covered(v: PipelineView, e: EventOf<"set.covered">): void {
+  landed(v, e);
   v.moved(true);
 }
 
@@ -209,6 +213,8 @@ const ROWS: Rows = {
   },
   "source.acknowledged": acknowledged,
   "set.covered": covered,
+  // No step of live ingest: one that stands still must not hide behind it.
+  "recovery.covered": landed,
   "sink.lacks": (v, e) => {
     v.sink(e.sink).lacks = e;
   },

@@ -3,7 +3,7 @@
  * the gate until what they come after has covered the same positions.
  */
 import { CoverageGate } from "../delivery/coverage-gate.ts";
-import { GapBook } from "../delivery/gap-book.ts";
+import { GapBook, type SinkGaps } from "../delivery/gap-book.ts";
 import type { RawRetention, StreamCoverage } from "../ports/coverage.ts";
 import type { FromBranch, ToBranch } from "../ports/lane.ts";
 import type { Observer } from "../ports/observer.ts";
@@ -27,6 +27,10 @@ export interface SecondariesParts {
 const OPEN_MS = 20_000;
 const CLAIM_MS = 10_000;
 const SETTLE_MS = 10_000;
+/** A gap that is older may have been filled by another process; what is on its way is younger mostly. */
+const REFRESH_AFTER_MS = 10_000;
+/** Streams that the store is asked for at a heartbeat; those that lack most. */
+const MOST_REFRESHED = 8;
 
 export class Secondaries {
   readonly #gate = new CoverageGate();
@@ -127,9 +131,26 @@ export class Secondaries {
     for (const [n, { spec }] of this.#all.entries()) {
       const gaps = this.#book.of((stream) => this.#gate.coveredIn(n, stream), now);
       tellGaps(this.#p.observer, spec.name, gaps, this.#expiry?.look(spec.name, gaps) ?? false);
+      if ((gaps.oldestMs ?? 0) >= REFRESH_AFTER_MS) void this.#refresh(n, gaps.streams).catch(() => {});
     }
     this.#book.told();
     await Promise.all(this.#all.map((s) => s.heartbeat()));
+  }
+
+  /** Recovery fills what was missed here, and tells nobody but the sink's coverage. */
+  async #refresh(n: number, streams: SinkGaps["streams"]): Promise<void> {
+    const sink = this.#all[n]!;
+    for (const { stream } of streams.slice(0, MOST_REFRESHED)) {
+      if (!sink.isOpen) return;
+      const covered = await sink.spec.coverage.covered(stream);
+      // It may have been given up meanwhile.
+      if (this.#gate.coveredIn(n, stream) === null) continue;
+      this.#gate.cover(
+        n,
+        covered.map((r) => ({ stream, ...r })),
+      );
+    }
+    this.#check();
   }
 
   /** Resolves when what lanes have closed is settled, and in any case soon. */

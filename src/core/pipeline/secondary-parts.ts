@@ -2,10 +2,10 @@
 import type { CommitListener, SetCommitter } from "../delivery/committer.ts";
 import type { CoverageGate } from "../delivery/coverage-gate.ts";
 import type { Failure } from "../failure/failure.ts";
-import type { StreamCoverage } from "../ports/coverage.ts";
-import type { ToBranch } from "../ports/lane.ts";
+import type { Authority, StreamCoverage } from "../ports/coverage.ts";
+import type { SealedSet, ToBranch } from "../ports/lane.ts";
 import type { Observer } from "../ports/observer.ts";
-import type { StreamKey } from "../records/stream.ts";
+import type { Span, StreamKey } from "../records/stream.ts";
 import type { Clock } from "../time/clock.ts";
 
 /** Number of the primary sink in what others come after. */
@@ -32,6 +32,28 @@ export interface SecondarySpec {
   readonly sweep: () => Promise<void>;
   /** Where its coverage store tells of outages that it waits out itself. */
   readonly outages: { tell: ((failure: Failure | null) => void) | null };
+}
+
+/** A stream of the run, as far as the sink has it. */
+export interface Known {
+  readonly stream: number;
+  readonly key: StreamKey;
+  readonly lane: number;
+  /** Null: not claimed here (yet). */
+  authority: Authority | null;
+  skip: readonly { readonly from: bigint; readonly next: bigint }[];
+  /** The lane was told. */
+  placed: boolean;
+}
+
+/** A set that a lane has closed and that is not settled. */
+export interface Held {
+  readonly id: string;
+  readonly lane: number;
+  spans: readonly Span[];
+  sealed: SealedSet | null;
+  /** Submitted, or the lane was told to commit: it comes to its end by itself. */
+  gone: boolean;
 }
 
 export interface SecondaryParts {

@@ -10,31 +10,18 @@ import type { Authority } from "../ports/coverage.ts";
 import type { FromBranch, SealedSet } from "../ports/lane.ts";
 import type { Span, StreamKey } from "../records/stream.ts";
 import type { Timer } from "../time/clock.ts";
-import { type PlacedStream, PRIMARY, type SecondaryParts, type SecondarySpec } from "./secondary-parts.ts";
+import {
+  type Held,
+  type Known,
+  type PlacedStream,
+  PRIMARY,
+  type SecondaryParts,
+  type SecondarySpec,
+} from "./secondary-parts.ts";
 import { SinkTrouble } from "./sink-trouble.ts";
 import { withoutSpans } from "./span-set.ts";
 import { StreamHeads } from "./stream-heads.ts";
 import { tellGap, tellRecords, tellSealed } from "./tell-sets.ts";
-
-interface Known {
-  readonly stream: number;
-  readonly key: StreamKey;
-  readonly lane: number;
-  /** Null: not claimed here (yet). */
-  authority: Authority | null;
-  skip: readonly { readonly from: bigint; readonly next: bigint }[];
-  /** The lane was told. */
-  placed: boolean;
-}
-
-interface Held {
-  readonly id: string;
-  readonly lane: number;
-  spans: readonly Span[];
-  sealed: SealedSet | null;
-  /** Submitted, or the lane was told to commit: it comes to its end by itself. */
-  gone: boolean;
-}
 
 const RETRY_FIRST_MS = 500;
 const RETRY_LONGEST_MS = 30_000;
@@ -68,6 +55,11 @@ export class Secondary implements CommitListener {
     this.#committer = spec.committer(this);
     this.#trouble = new SinkTrouble(spec.name, parts);
     spec.outages.tell = (failure) => this.#says("its coverage", failure);
+  }
+
+  /** Its store is ours, and it writes there. */
+  get isOpen(): boolean {
+    return this.#opened && !this.#broken && !this.#closed;
   }
 
   // ---- what it takes to write
@@ -371,6 +363,8 @@ export class Secondary implements CommitListener {
     for (const lane of new Set([...this.#known.values()].map((k) => k.lane)))
       this.#p.post(lane, { t: "off" });
     for (const h of [...this.#held.values()]) this.#ended(h.id, false);
+    // It writes nothing more: what the sink lacks is recovery's from here on, and no head stands in its way.
+    void this.spec.coverage.close();
   }
 
   trouble(failure: Failure | null): void {

@@ -12,10 +12,12 @@ import {
 import type { IndexEntry } from "../coverage/state.ts";
 import { asFailure, Failure } from "../failure/failure.ts";
 import type { LeasedWindow, StreamCoverage, WindowCoverage } from "../ports/coverage.ts";
+import type { Observer } from "../ports/observer.ts";
 import type { Span, StreamKey } from "../records/stream.ts";
 import { type Clock, sleep } from "../time/clock.ts";
 import { LeasedCoverage } from "./leased-coverage.ts";
 import type { Wanted } from "./replay-order.ts";
+import { positions, type Share, tellFilled, tellLeased } from "./tell-windows.ts";
 import { planWindows } from "./window-plan.ts";
 
 export interface FillSink {
@@ -57,6 +59,8 @@ export interface FillParts {
   readonly look: () => Promise<Backlog>;
   /** One run over raw. Rejects where raw cannot be read. */
   readonly run: (job: FillJob) => Promise<void>;
+  /** Told of windows. */
+  readonly observer?: Observer;
 }
 
 export interface Filled {
@@ -72,12 +76,6 @@ export interface Filled {
 const MOST_TRIES = 64;
 /** Jobs in a row in which a sink took nothing before it is left out. */
 const MOST_IDLE = 2;
-
-interface Share {
-  readonly windows: readonly LeasedWindow[];
-  /** What of them is to be filled. */
-  readonly wanted: Wanted;
-}
 
 export class Filler {
   readonly #sinks: readonly FillSink[];
@@ -120,7 +118,7 @@ export class Filler {
   }
 
   async #fill(target: ReadonlyMap<string, Wanted>): Promise<Failure | null> {
-    const { clock, look, run } = this.#p;
+    const { clock, look } = this.#p;
     let least: bigint | null = null;
     let since = clock.monotonic();
     while (!this.#stopped) {
@@ -146,14 +144,25 @@ export class Filler {
         await sleep(clock, this.#o.retryMs);
         continue;
       }
-      try {
-        await run(job.job);
-        await this.#judge(job.shares);
-      } finally {
-        await this.#release(job.shares.keys());
-      }
+      await this.#do(job.job, job.shares);
     }
     return null;
+  }
+
+  async #do(job: FillJob, shares: ReadonlyMap<number, Share>): Promise<void> {
+    const { clock, observer, run } = this.#p;
+    const begun = clock.monotonic();
+    const each = [...shares].map(([n, share]) => ({ sink: this.#sinks[n]!, share }));
+    for (const { sink, share } of each) tellLeased(observer, sink.name, share);
+    const filled = new Map<FillSink, bigint>();
+    try {
+      await run(job);
+      for (const { sink, share } of each) filled.set(sink, await this.#judge(sink, share));
+    } finally {
+      await this.#release(shares.keys());
+      const ms = clock.monotonic() - begun;
+      for (const { sink, share } of each) tellFilled(observer, sink.name, share, filled.get(sink) ?? 0n, ms);
+    }
   }
 
   // ---- the sinks' coverage
@@ -293,22 +302,23 @@ export class Filler {
     return { windows, wanted };
   }
 
-  /** A sink that took nothing of what it was given, and did not lose it to others, has something the matter. */
-  async #judge(shares: ReadonlyMap<number, Share>): Promise<void> {
-    for (const [n, { wanted }] of shares) {
-      const s = this.#sinks[n]!;
-      if (wanted.size === 0) continue;
-      let filled = 0n;
-      await this.#orLeftOut(s, async () => {
-        for (const [stream, ranges] of wanted) {
-          const has = normalRanges(await s.coverage.covered(stream));
-          filled += positions(new Map([[stream, intersectRanges(ranges, has)]]));
-        }
-      });
-      const idle = filled > 0n ? 0 : (this.#idle.get(s.name) ?? 0) + 1;
-      this.#idle.set(s.name, idle);
-      if (idle >= MOST_IDLE && !this.#failed.has(s.name)) this.#failed.set(s.name, s.coverage.fenced);
-    }
+  /**
+   * How many positions of the share are there. A sink that took nothing of what it was given, and did not lose it to others,
+   * has something the matter.
+   */
+  async #judge(s: FillSink, { wanted }: Share): Promise<bigint> {
+    if (wanted.size === 0) return 0n;
+    let filled = 0n;
+    await this.#orLeftOut(s, async () => {
+      for (const [stream, ranges] of wanted) {
+        const has = normalRanges(await s.coverage.covered(stream));
+        filled += positions(new Map([[stream, intersectRanges(ranges, has)]]));
+      }
+    });
+    const idle = filled > 0n ? 0 : (this.#idle.get(s.name) ?? 0) + 1;
+    this.#idle.set(s.name, idle);
+    if (idle >= MOST_IDLE && !this.#failed.has(s.name)) this.#failed.set(s.name, s.coverage.fenced);
+    return filled;
   }
 
   async #release(sinks: Iterable<number>): Promise<void> {
@@ -337,10 +347,6 @@ function unionOf(all: readonly Wanted[]): Wanted {
   for (const wanted of all)
     for (const [stream, ranges] of wanted) union.set(stream, unionRanges(union.get(stream) ?? [], ranges));
   return union;
-}
-
-export function positions(wanted: Wanted): bigint {
-  return [...wanted.values()].flat().reduce((n, r) => n + (r.next - r.from), 0n);
 }
 
 /** Of parts that name others before them by number: those of a job, with the numbers that they have in it. */

@@ -86,7 +86,7 @@ test("one dead lane of two degrades, both fail, and the parts are listed", () =>
   expect(h.state("lanes")).toBe("degraded");
   on({ e: "lane.died", lane: 0, failure });
   expect(h.state("lanes")).toBe("failed");
-  const children = h.report().parts.lanes.children;
+  const children = h.report().parts.lanes?.children;
   expect(children?.["1"]?.reason).toBe("internal.cancelled");
   expect(children?.["1"]?.detail).toBe("no answer within 10 s (at kafka:9093)");
 });
@@ -117,7 +117,7 @@ test("a failure that ends the run fails the pipeline, another one does not", () 
   on({ e: "failure", scope: "secrets", failure: { ...failure, at: null } });
   expect(h.overall()).toBe("ok");
   on({ e: "failure", scope: "source", failure: { ...failure, at: null } }, SAMPLES["coverage.fenced"]);
-  expect(h.report().parts.pipeline.detail).toBe("source: no answer within 10 s");
+  expect(h.report().parts.pipeline?.detail).toBe("source: no answer within 10 s");
   expect(h.state("coverage")).toBe("failed");
 });
 
@@ -125,13 +125,13 @@ test("since is when state or reason changed, not when it was last reported", () 
   const { h, on, clock } = started();
   clock.advance(1000);
   on(SAMPLES["source.troubled"]);
-  const since = h.report().parts.source.since;
+  const since = h.report().parts.source?.since;
   clock.advance(1000);
   on(SAMPLES["source.troubled"]);
-  expect(h.report().parts.source.since).toBe(since);
+  expect(h.report().parts.source?.since).toBe(since);
   expect(since).toBe(new Date(clock.now() - 1000).toISOString());
   on({ e: "source.troubled", failure: { ...failure, code: "internal.stalled" } });
-  expect(h.report().parts.source.since).toBe(new Date(clock.now()).toISOString());
+  expect(h.report().parts.source?.since).toBe(new Date(clock.now()).toISOString());
 });
 
 test("the report is plain JSON with every part", () => {
@@ -158,4 +158,35 @@ test("the trouble that is named is the worst one", () => {
   expect(h.trouble()).toBe("committer: internal.cancelled");
   on(SAMPLES["stall.fatal"]);
   expect(h.trouble()).toBe("progress: internal.stalled");
+});
+
+test("a process that only recovers is ready once it can see what is behind, whatever its sinks do", () => {
+  const h = new HealthTree(new ManualClock(), "recovery");
+  const on = (...events: TwgEvent[]) => {
+    for (const e of events) applyHealth(h, e, { primaryRaw: "raw" });
+  };
+  on(SAMPLES["pipeline.started"]);
+  expect([h.ready().ok, h.starting, h.overall()]).toEqual([false, true, "failed"]);
+  on(SAMPLES["recovery.looked"]);
+  expect([h.ready().ok, h.starting, h.overall()]).toEqual([true, false, "ok"]);
+  on(SAMPLES["recovery.troubled"]);
+  expect([h.ready().ok, h.overall(), h.trouble()]).toEqual([
+    true,
+    "degraded",
+    "recovery: internal.cancelled",
+  ]);
+  on(SAMPLES["recovery.filled"]);
+  expect(h.overall()).toBe("ok");
+  on(SAMPLES["recovery.troubled"], { e: "recovery.looked", free: 0n, behind: 0n, leases: [] });
+  expect(h.overall()).toBe("ok");
+  on(SAMPLES["recovery.blind"]);
+  expect([h.ready(), h.overall()]).toEqual([{ ok: false, reason: "recovery: internal.cancelled" }, "failed"]);
+  expect(Object.keys(h.report().parts)).toEqual(["recovery", "pipeline"]);
+});
+
+test("beside live ingest, recovery that fails makes the pipeline no less ready", () => {
+  const h = new HealthTree(new ManualClock(), "both");
+  for (const e of ["pipeline.started", "source.healthy", "recovery.blind"] as const)
+    applyHealth(h, SAMPLES[e], { primaryRaw: "raw" });
+  expect([h.ready().ok, h.overall()]).toEqual([true, "degraded"]);
 });

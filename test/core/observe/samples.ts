@@ -108,6 +108,28 @@ export const SAMPLES: { readonly [K in EventName]: EventOf<K> } = {
   "coverage.waiting": { e: "coverage.waiting", owner: "pid 7 on other", ms: 15_000 },
   "coverage.troubled": { e: "coverage.troubled", failure },
   "coverage.fenced": { e: "coverage.fenced", failure },
+  "recovery.looked": {
+    ...{ e: "recovery.looked", free: 10n, behind: 15n },
+    leases: [
+      { sink: "typed", holder: "recovery-a", ...place, from: 10n, next: 25n, silentMs: 4_000 },
+      { sink: "typed", holder: "b", ...place, from: 25n, next: null, silentMs: null },
+    ],
+  },
+  "recovery.blind": { e: "recovery.blind", failure },
+  "recovery.began": { e: "recovery.began", positions: 15n },
+  "recovery.rests": { e: "recovery.rests", filled: 10n, failure, ms: 2_000 },
+  "recovery.leased": {
+    ...{ e: "recovery.leased", sink: "typed", windows: 1, positions: 15n },
+    at: ["orders/3 [10, 25)"],
+  },
+  "recovery.filled": {
+    ...{ e: "recovery.filled", sink: "typed", windows: 1, positions: 10n, wanted: 15n, ms: 2_000 },
+  },
+  "recovery.covered": { e: "recovery.covered", ...step, sink: "typed" },
+  "recovery.replayed": { e: "recovery.replayed", rows: 1500, bytes: 2048 },
+  "recovery.troubled": { e: "recovery.troubled", sink: "typed", failure },
+  "recovery.yields": { e: "recovery.yields", backlog: 20_000 },
+  "recovery.resumes": { e: "recovery.resumes", ms: 5_000 },
   "stall.detected": { e: "stall.detected", ...stall },
   "stall.fatal": { e: "stall.fatal", ...stall },
   "stall.cleared": { e: "stall.cleared", ms: 61_000 },

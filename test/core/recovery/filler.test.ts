@@ -5,6 +5,7 @@
 import { expect, test } from "bun:test";
 import { normalRanges } from "../../../src/core/coverage/ranges.ts";
 import { Failure } from "../../../src/core/failure/failure.ts";
+import type { TwgEvent } from "../../../src/core/observe/events.ts";
 import type { LeasedWindow, Range, WindowCoverage } from "../../../src/core/ports/coverage.ts";
 import type { Span } from "../../../src/core/records/stream.ts";
 import { type Backlog, Filler, type FillJob, type FillSink } from "../../../src/core/recovery/filler.ts";
@@ -142,4 +143,37 @@ test("a sink whose coverage cannot be read any more is not taken for filled", as
     [["gone", cause]],
     null,
   ]);
+});
+
+test("windows are told with what came of them, also where a sink takes nothing; that one is left out", async () => {
+  const clock = new ManualClock();
+  const [well, idle] = [new Place(), new Place()];
+  const places = [["well", well] as const, ["idle", idle] as const];
+  const sinks: FillSink[] = places.map(([name, coverage]) => ({ name, after: [], coverage }));
+  const events: TwgEvent[] = [];
+  const run = async (): Promise<void> => {
+    clock.advance(1_000);
+    well.has = [span(0, 10)];
+  };
+  const observer = { emit: (e: TwgEvent) => events.push(e) };
+  const filler = new Filler(sinks, OPTIONS, { clock, look: async () => backlogOf(places), run, observer });
+  const { left, failed } = await filler.run();
+  expect([[...left], [...failed]]).toEqual([
+    [
+      ["well", 0n],
+      ["idle", 10n],
+    ],
+    [["idle", null]],
+  ]);
+  const leased = (sink: string) => ({
+    ...{ e: "recovery.leased", sink, windows: 1, positions: 10n },
+    at: ["orders/0 [0, 10)"],
+  });
+  const filled = (sink: string, positions: bigint) => ({
+    ...{ e: "recovery.filled", sink, windows: 1, positions, wanted: 10n, ms: 1_000 },
+  });
+  expect(events).toEqual([
+    ...[leased("well"), leased("idle"), filled("well", 10n), filled("idle", 0n)],
+    ...[leased("idle"), filled("idle", 0n)],
+  ] as TwgEvent[]);
 });

@@ -16,7 +16,7 @@ import { lockOwners, readOwners } from "./owners.ts";
 import { rangesOf } from "./streams.ts";
 import type { SinkKey, StateNames } from "./tables.ts";
 
-async function readLeases(
+export async function readLeases(
   connection: PgConnection,
   names: StateNames,
   { pipeline, sink }: SinkKey,
@@ -50,6 +50,15 @@ export function windowsEnd(names: StateNames): string {
 }
 
 /**
+ * Removes the receipts of the owners in $3, a list as JSON: nobody asks for them any more, since what they committed is covered
+ * and they commit nothing more. Lanes of recovery are named by what follows the mark in the name of its instance.
+ */
+export function receiptsEnd(names: StateNames): string {
+  return `DELETE FROM ${names.table("receipt")} r USING jsonb_array_elements_text($3::jsonb) i
+           WHERE pipeline = $1 AND sink = $2 AND starts_with(r.writer, regexp_replace(i, '^recovery-', ''))`;
+}
+
+/**
  * Ends what they hold: their lanes can commit no more, since their streams have a new generation and their windows are
  * gone. One of recovery is out; one of live ingest stays, and claims its streams again if it lives.
  */
@@ -75,6 +84,10 @@ async function evictOwners(
     },
     {
       sql: `DELETE FROM ${names.table("owner")} WHERE pipeline = $1 AND sink = $2 AND instance IN ${listed}`,
+      parameters: recovery,
+    },
+    {
+      sql: receiptsEnd(names),
       parameters: recovery,
     },
   ]);
