@@ -234,9 +234,9 @@ test("garbage alone is refused for what it is, and learned from is the first obj
 });
 
 test("fields that make no column are asked for once, and refuse their records", async () => {
-  const s = lane(options({ max_records: 1, max_columns: 2 }));
+  const s = lane(options({ max_records: 2, max_columns: 2 }));
   s.take(0, "k", batch('{"a":1}'));
-  await settle();
+  await settle(6_000);
   const long = "x".repeat(64);
   const before = asks;
   for (let i = 0; i < 3; i++) {
@@ -291,4 +291,43 @@ test("a reset in the midst of it forgets the records and learns anew from those 
   s.take(0, "k", batch('{"b":1}', '{"b":2}', '{"b":3}'));
   await settle(6_000);
   expect([rows, versions]).toEqual([["b=1", "b=2", "b=3"], ["1 b"]]);
+});
+
+test("a record that is refused teaches nothing; another with the same field does, before it or behind it", async () => {
+  const s = lane();
+  s.take(0, "k", batch('{"a":1}'));
+  await settle(6_000);
+  s.take(0, "k", batch('{"a":"x","b":1}', '{"a":1.5,"c":1}'));
+  await settle(6_000);
+  expect([rows, versions, rejects.length]).toEqual([["a=1"], ["1 a"], 2]);
+  s.take(0, "k", batch('{"a":"x","b":"text"}', '{"a":2,"b":3,"d":true}', '{"a":4,"c":"x","c":"y"}'));
+  await settle(6_000);
+  expect([rows.slice(1), versions.slice(1)]).toEqual([["a=2 b=3 d=true"], ["2 b,d"]]);
+  s.take(0, "k", batch('{"b":"text","e":1}', '{"e":"text"}'));
+  await settle(6_000);
+  expect([rows.slice(2), versions.slice(2), rejects.length]).toEqual([['e="text"'], ["3 e"], 5]);
+});
+
+test("nor does it of the first sample, and what others say of a column is theirs", async () => {
+  const s = lane(options({ max_records: 4 }));
+  s.take(
+    0,
+    "k",
+    batch('{"a":1}', '{"a":2,"a":3,"z":1}', '{"a":1.5,"_twg_x":1,"y":1}', '{"a":"\\ud800","x":1}'),
+  );
+  await settle();
+  expect([rows, versions, rejects.length]).toEqual([["a=1"], ["1 a"], 3]);
+  // Of two lanes that found a column of two types the second has its records refused, and adds none of theirs.
+  shared = sharedObject();
+  const pinned = control(options());
+  const [one, two] = [lane(options({ max_records: 1 }), pinned), lane(options({ max_records: 1 }), pinned)];
+  versions = [];
+  rows = [];
+  one.take(0, "k", batch('{"a":1}'));
+  two.take(0, "k", batch('{"a":"x","b":1}'));
+  await settle(6_000);
+  two.take(0, "k", batch('{"a":2,"b":2}'));
+  await settle(6_000);
+  expect([versions.at(-1), rows.at(-1)]).toEqual(["2 b", "a=2 b=2"]);
+  expect(versions[0]).toBe("1 a");
 });

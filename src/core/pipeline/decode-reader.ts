@@ -27,9 +27,13 @@ export interface DecodedGroup extends ColumnsOfSchema {
 /** A field that an inferred schema does not have yet. */
 export interface News {
   readonly known: Known;
-  readonly row: number;
+  /** Of the batch: records with such fields, the first ones. */
+  readonly rows: number[];
   readonly reason: string;
 }
+
+/** As many as a sample has records. */
+const MOST_NEWS = 1_000;
 
 /** Looks at the schemas of a piece before it is read: may change which of them are of use, or say what to wait for. */
 type LookAt = (known: Known[], part: Part) => (() => Promise<void>) | null;
@@ -126,9 +130,10 @@ export class DecodeReader {
     const count = decoder.decode(payloadsOf(framed, rows), columns, (f) => {
       bad.add(f.row);
       refuse(rows[f.row]!, f);
-      if (known.open !== null && f.code === "decode.unknown_field" && f.path === "")
-        if (this.news === null && !known.futile.has(f.reason))
-          this.news = { known, row: framed.first + rows[f.row]!, reason: f.reason };
+      if (known.open === null || f.code !== "decode.unknown_field" || f.path !== "") return;
+      if (known.futile.has(f.reason)) return;
+      this.news ??= { known, rows: [], reason: f.reason };
+      if (this.news.rows.length < MOST_NEWS) this.news.rows.push(framed.first + rows[f.row]!);
     });
     if (count === 0) return;
     decoded.push({ known, rows: goodRows(rows, bad, framed.first), columns: columns.map((c) => c.finish()) });

@@ -36,8 +36,15 @@ export interface DecodeOptions {
 
 export interface DecodeParts extends KnownSchemasParts, Pick<ReaderParts, "framing"> {
   readonly failsOnError: (topic: string) => boolean;
-  /** The inferred schema with fields that it did not have; null: nothing comes of them. Rejects as `schema` does. */
-  readonly learn: (topic: string, now: SchemaText, take: TakeSample) => Promise<SchemaText | null>;
+  /**
+   * The inferred schema with fields that it did not have; null: nothing comes of them; refused: these records are refused
+   * by what is known, and teach nothing. Rejects as `schema` does.
+   */
+  readonly learn: (
+    topic: string,
+    now: SchemaText,
+    take: TakeSample,
+  ) => Promise<SchemaText | null | "refused">;
   /**
    * The sinks make their tables fit these columns, metadata aside. The answer's columns hold them, and what the tables
    * have besides. `judged`: a schema is new and may be refused; sinks that cannot say tell so themselves.
@@ -92,7 +99,7 @@ export class DecodeStage {
   constructor(options: DecodeOptions, parts: DecodeParts) {
     this.#o = options;
     this.#p = parts;
-    this.#known = new KnownSchemas(parts, (topic) => this.#taker(topic, 0));
+    this.#known = new KnownSchemas(parts, (topic) => this.#taker(topic, null));
     this.#reader = new DecodeReader({
       schemas: this.#known,
       framing: parts.framing,
@@ -296,10 +303,16 @@ export class DecodeStage {
   }
 
   /** Returns when the schema has further fields, or will not have this one. */
-  async #learn(topic: string, { known, row, reason }: News): Promise<"futile" | "known"> {
+  async #learn(topic: string, { known, rows, reason }: News): Promise<"futile" | "known"> {
     const { open, futile } = known;
     if (open === null) return "futile";
-    const schema = await this.#known.patiently(() => this.#p.learn(topic, open, this.#taker(topic, row)));
+    const take = this.#taker(
+      topic,
+      rows.toSorted((a, b) => a - b),
+    );
+    const schema = await this.#known.patiently(() => this.#p.learn(topic, open, take));
+    // Others may have the same field and be taken.
+    if (schema === "refused") return "futile";
     if (schema !== null && !(schema instanceof Failure) && schema.id !== open.id) {
       this.#known.relearned(known, topic, schema);
       return "known";
@@ -309,9 +322,9 @@ export class DecodeStage {
     return "futile";
   }
 
-  /** Values of the topic that wait, from a row of the batch that is being tried on. */
-  #taker(topic: string, row: number): TakeSample {
+  /** Values of the topic that wait; of the batch that is being tried those in `rows`, null: all. */
+  #taker(topic: string, rows: readonly number[] | null): TakeSample {
     const waiting = () => this.#queue.map((w) => w.batch).filter((b) => b.stream.topic === topic);
-    return this.#sampling.taker(waiting, row, () => this.#queued > this.#o.holdBytes / 2);
+    return this.#sampling.taker(waiting, rows, () => this.#queued > this.#o.holdBytes / 2);
   }
 }

@@ -9,8 +9,9 @@ import { Failure } from "../failure/failure.ts";
 import type { Versioned, VersionedStore } from "../ports/versioned-store.ts";
 import { appendFields, type GrowthRules } from "../schema/append-fields.ts";
 import type { SchemaText } from "../schema/resolver.ts";
+import { sameType } from "../types/cast-column.ts";
 import { parseSchemaDocument, schemaDocument } from "../types/schema-file.ts";
-import type { TableField } from "../types/table-schema.ts";
+import { sourceOf, type TableField } from "../types/table-schema.ts";
 
 const FORMAT = "twg.schemas";
 const FORMAT_VERSION = 1;
@@ -60,7 +61,10 @@ export class PinnedSchemas {
     return pinned === undefined ? null : this.#textOf(pinned);
   }
 
-  /** With these columns, too, as far as there is room; durable when it resolves. */
+  /**
+   * With these columns, too, as far as there is room; durable when it resolves. Where one of them is of another type already
+   * nothing is added: the records that they were learned of are refused by that, and would teach all the same.
+   */
   async learn(topic: string, more: readonly TableField[]): Promise<SchemaText> {
     const turn = this.#last.then(() => this.#learn(topic, more));
     this.#last = turn.catch(() => {});
@@ -73,7 +77,8 @@ export class PinnedSchemas {
       const seen = await this.#read();
       const now = seen.topics.get(topic);
       const fields = appendFields(now?.fields ?? [], more, this.#o);
-      if (now !== undefined && (fields === now.fields || !this.#o.grows)) return now;
+      if (now !== undefined && (fields === now.fields || !this.#o.grows || differs(now.fields, more)))
+        return now;
       const next: Pinned = { version: (now?.version ?? 0) + 1, fields };
       if (!(await this.#write(seen.version, new Map(seen.topics).set(topic, next)))) continue;
       const added = fields.slice(now?.fields.length ?? 0).map((f) => f.name);
@@ -113,6 +118,15 @@ export class PinnedSchemas {
       inferred,
     };
   }
+}
+
+/** One of the columns is there, and of another type. */
+function differs(now: readonly TableField[], more: readonly TableField[]): boolean {
+  const types = new Map(now.map((f) => [sourceOf(f), f.type]));
+  return more.some((f) => {
+    const type = types.get(sourceOf(f));
+    return type !== undefined && !sameType(type, f.type);
+  });
 }
 
 function documentOf(topics: Topics): string {

@@ -16,16 +16,18 @@ export interface SampleLimits {
 /** Values of a topic's records that wait, as many as there are within the limits. */
 export type TakeSample = (limits: SampleLimits) => Promise<readonly Uint8Array[]>;
 
-/** From a row of the first batch on. `full`: no more would be taken. */
+/** `of`: rows of the first batch; null: all of them. `full`: no more would be taken. */
 function valuesOf(
   batches: readonly Pick<RawBatch, "value" | "rows">[],
-  from: number,
+  of: readonly number[] | null,
   { records, bytes, largest }: SampleLimits,
 ): { readonly values: readonly Uint8Array[]; readonly full: boolean } {
   const values: Uint8Array[] = [];
   let total = 0;
   for (const [i, { value, rows }] of batches.entries()) {
-    for (let row = i === 0 ? from : 0; row < rows; row++) {
+    const some = i === 0 ? of : null;
+    for (let n = 0; n < (some?.length ?? rows); n++) {
+      const row = some?.[n] ?? n;
       if (values.length >= records || total >= bytes) return { values, full: true };
       const [start, end] = [value.offsets[row]!, value.offsets[row + 1]!];
       const isNull = value.nullCount > 0 && (value.validity[row >> 3]! & (1 << (row & 7))) === 0;
@@ -49,11 +51,11 @@ export class Sampling {
   /** `pressed`: there is no room to wait any longer. */
   taker(
     batches: () => readonly Pick<RawBatch, "value" | "rows">[],
-    from: number,
+    of: readonly number[] | null,
     pressed: () => boolean,
   ): TakeSample {
     return async (limits) => {
-      const now = () => valuesOf(batches(), from, limits);
+      const now = () => valuesOf(batches(), of, limits);
       await this.#wait(() => pressed() || now().full, limits.waitMs);
       return now().values;
     };

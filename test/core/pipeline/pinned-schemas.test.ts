@@ -80,7 +80,10 @@ test("the first to learn is believed by all, those after add, and a new process 
   expect(await a.pinned.find("t")).toBeNull();
   const first = await a.pinned.learn("t", fields("x int64;y string"));
   expect([first.id, columns(first.text), first.inferred]).toEqual(["inferred-1", "x int64;y string", "open"]);
-  const second = await b.pinned.learn("t", fields("x double;z boolean"));
+  // Who found x to be something else has its records refused: they teach nothing.
+  const refused = await b.pinned.learn("t", fields("x double;z boolean"));
+  expect([refused.id, columns(refused.text)]).toEqual(["inferred-1", "x int64;y string"]);
+  const second = await b.pinned.learn("t", fields("x int64;z boolean"));
   expect([second.id, columns(second.text)]).toEqual(["inferred-2", "x int64;y string;z boolean"]);
   const again = await a.pinned.learn("t", fields("z boolean"));
   expect(again.id).toBe("inferred-2");
@@ -102,7 +105,7 @@ test("lanes that learn at once agree, whatever becomes of the writes", async () 
     const [a, b] = [process(shared, { faults: [fault, fault] }), process(shared)];
     const texts = await Promise.all([
       a.pinned.learn("t", fields("x int64")),
-      a.pinned.learn("t", fields("x string;y int64")),
+      a.pinned.learn("t", fields("x int64;y int64")),
       b.pinned.learn("t", fields("w int64")),
     ]);
     const last = (await process(shared).pinned.find("t"))!;

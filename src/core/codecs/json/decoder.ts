@@ -23,6 +23,8 @@ import { fits } from "./fits.ts";
 import { isBlankByte } from "./lines.ts";
 import { isNested, NestedReader } from "./nested.ts";
 
+/** Of keys: a mark at their begin is a character of theirs. */
+const TEXT = new TextDecoder("utf-8", { ignoreBOM: true });
 const BATCH_CELLS = 65_536;
 const SHOWN_CHARS = 60;
 
@@ -296,7 +298,7 @@ export class JsonDecoder implements PieceDecoder {
       return guess;
     }
     if (c.at >= c.end || c.bytes[c.at] !== 34 || !c.string()) return NO_KEY;
-    this.#keyText = new TextDecoder().decode(c.bytes.subarray(c.start, c.stop));
+    this.#keyText = TEXT.decode(c.bytes.subarray(c.start, c.stop));
     return this.#byKey.get(this.#keyText) ?? UNKNOWN;
   }
 
@@ -394,5 +396,5 @@ const UNKNOWN = -2;
 const NULL_FAULT = 4;
 
 function sourceText(key: Uint8Array): string {
-  return new TextDecoder().decode(key);
+  return TEXT.decode(key);
 }

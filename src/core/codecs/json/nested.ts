@@ -10,7 +10,8 @@ export function isNested(type: ColumnType): boolean {
   return type.id === "list" || type.id === "struct" || type.id === "map";
 }
 
-const TEXT = new TextDecoder();
+/** Of keys: a mark at their begin is a character of theirs. */
+const TEXT = new TextDecoder("utf-8", { ignoreBOM: true });
 
 export class NestedReader {
   readonly #faults = new Faults();

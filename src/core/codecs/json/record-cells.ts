@@ -14,7 +14,8 @@ import { JsonCursor, KIND } from "./cursor.ts";
 import { fits } from "./fits.ts";
 
 const SHOWN_CHARS = 60;
-const TEXT = new TextDecoder();
+/** Of keys: a mark at their begin is a character of theirs. */
+const TEXT = new TextDecoder("utf-8", { ignoreBOM: true });
 
 export interface RecordRules {
   /** What becomes of keys that the schema does not have. */
