@@ -3,7 +3,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { type DecodeSection, payloadPlan } from "../core/config/decode-options.ts";
 import { DedupBook } from "../core/coverage/dedup-book.ts";
 import { IndexSegments } from "../core/coverage/index-segments.ts";
-import { intersectRanges, normalRanges, subtractRanges } from "../core/coverage/ranges.ts";
+import { intersectRanges, normalRanges, type Ranges, subtractRanges } from "../core/coverage/ranges.ts";
 import { type CoverageState, EMPTY_STATE, type IndexEntry, NEW_STREAM } from "../core/coverage/state.ts";
 import { parseState } from "../core/coverage/state-json.ts";
 import { Failure } from "../core/failure/failure.ts";
@@ -18,6 +18,8 @@ import { rawGroups } from "./recover-sets.ts";
 
 export interface DedupService {
   readonly epoch: (stream: StreamKey, from: bigint) => Promise<AnsweredEpoch>;
+  /** Where records of a stream begin to be judged in another way, or with another reach: no batch lies on both sides. */
+  readonly cuts: () => Promise<ReadonlyMap<StreamKey, readonly bigint[]>>;
   /** Row groups of raw that hold the stream's records of the range, and others. */
   readonly groups: (stream: StreamKey, range: Range) => AsyncGenerator<RawGroup>;
 }
@@ -41,12 +43,30 @@ export function dedupService(
 ): DedupService | null {
   const { sink } = config;
   if (schemas === null || sink.type !== "parquet" || !dropsDuplicates(config.sinks)) return null;
-  const { dedup: versions, versions: coverage } = objectSinkStores(
-    config.pipeline.name,
-    sink,
-    instance,
-    null,
-  );
+  const {
+    dedup: versions,
+    versions: coverage,
+    age,
+  } = objectSinkStores(config.pipeline.name, sink, instance, null);
+  const windowRecords = BigInt(config.dedup.window_records);
+  const rawNow = async () => {
+    const newest = await coverage.read();
+    const state = newest === null ? EMPTY_STATE : parseState(newest.bytes, newest.name, newest.version);
+    return { state, index: await new IndexSegments(coverage, instance).all(state) };
+  };
+  /** The end of what raw has no more of the window before a position; null: it has all of it. */
+  const goneBefore = async (stream: StreamKey, next: bigint): Promise<bigint | null> => {
+    const { state, index } = await rawNow();
+    const held = heldOf(state, index, stream, {
+      from: next > windowRecords ? next - windowRecords : 0n,
+      next,
+    });
+    let gone = held.gone.at(-1)?.next ?? null;
+    for (const { targets, end } of held.sets)
+      for (const { key } of targets)
+        if ((gone === null || end > gone) && (await age(key)) === null) gone = end;
+    return gone;
+  };
   const secret = (bytes: number) => randomBytes(bytes).toString("hex");
   const book = new DedupBook({ versions, instance, secret });
   const plans = new Map<string, Promise<string>>();
@@ -59,14 +79,46 @@ export function dedupService(
   return {
     epoch: async (stream, from) => {
       const plan = await planOf(streamParts(stream).topic);
-      return await (live ? book.enter(stream, from, plan) : book.look(stream, from, plan));
+      if (!live) return await book.look(stream, from, plan);
+      return await book.enter(stream, from, plan, await goneBefore(stream, from));
     },
+    cuts: () => book.cuts(),
     async *groups(stream, range) {
-      const newest = await coverage.read();
-      const state = newest === null ? EMPTY_STATE : parseState(newest.bytes, newest.name, newest.version);
-      const index = await new IndexSegments(coverage, instance).all(state);
+      const { state, index } = await rawNow();
       for (const set of setsOf(state, index, stream, range)) yield* rawGroups(sink, set);
     },
+  };
+}
+
+interface Held {
+  /** Sets of files that have some of it, oldest first, with the end of that. */
+  readonly sets: readonly (IndexEntry & { readonly end: bigint })[];
+  /** What was covered and stands in no set. */
+  readonly gone: Ranges;
+  /** What is not covered yet. */
+  readonly open: Ranges;
+}
+
+/** What raw has of a range of a stream. Before the stream began there was nothing, and nothing is in what was lost. */
+function heldOf(
+  state: CoverageState,
+  index: readonly IndexEntry[],
+  stream: StreamKey,
+  { from, next }: Range,
+): Held {
+  const { origin, covered, lost } = state.streams.get(stream) ?? NEW_STREAM;
+  const begin = origin !== null && origin > from ? origin : from;
+  const wanted = subtractRanges(begin < next ? [{ from: begin, next }] : [], normalRanges(lost));
+  const sets = index.flatMap((set) => {
+    const own = set.spans.filter((s) => s.stream === stream).map((s) => ({ from: s.from, next: s.next }));
+    const has = intersectRanges(normalRanges(own), wanted);
+    return has.length === 0 ? [] : [{ ...set, has, end: has.at(-1)!.next }];
+  });
+  const known = normalRanges(sets.flatMap((s) => s.has));
+  return {
+    sets,
+    gone: subtractRanges(intersectRanges(wanted, covered), known),
+    open: subtractRanges(wanted, covered),
   };
 }
 
@@ -75,24 +127,17 @@ export function setsOf(
   state: CoverageState,
   index: readonly IndexEntry[],
   stream: StreamKey,
-  { from, next }: Range,
+  range: Range,
 ): readonly IndexEntry[] {
-  const { origin, covered, lost } = state.streams.get(stream) ?? NEW_STREAM;
-  const begin = origin !== null && origin > from ? origin : from;
-  const wanted = subtractRanges(begin < next ? [{ from: begin, next }] : [], normalRanges(lost));
-  const [open] = subtractRanges(wanted, covered);
-  if (open !== undefined)
-    throw new Failure("dedup.loading", `raw has [${open.from}, ${open.next}) not yet`, {
+  const { sets, gone, open } = heldOf(state, index, stream, range);
+  const [late, lost] = [open[0], gone[0]];
+  if (late !== undefined)
+    throw new Failure("dedup.loading", `raw has [${late.from}, ${late.next}) not yet`, {
       at: stream,
       retry: true,
     });
-  const holds = (s: IndexEntry["spans"][number]) =>
-    s.stream === stream && intersectRanges([{ from: s.from, next: s.next }], wanted).length > 0;
-  const sets = index.filter((e) => e.spans.some(holds));
-  const spans = sets.flatMap((e) => e.spans).filter(holds);
-  const [gone] = subtractRanges(wanted, normalRanges(spans));
-  if (gone !== undefined)
-    throw new Failure("recovery.raw_missing", `no raw file is known for [${gone.from}, ${gone.next})`, {
+  if (lost !== undefined)
+    throw new Failure("recovery.raw_missing", `no raw file is known for [${lost.from}, ${lost.next})`, {
       at: stream,
       hint: "Whether records behind it are duplicates depends on what it held; `twg inspect coverage --rebuild` looks for it",
     });

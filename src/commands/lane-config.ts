@@ -50,6 +50,8 @@ export type LaneEncode = { readonly format: "json" } | RowEncode;
 /** In the place of the primary sink, while raw is read again: it has everything. */
 export interface ReplayLaneSink {
   readonly kind: "replay";
+  /** Of streams whose records were judged in several ways, one after the other: where each begins. */
+  readonly cuts: ReadonlyMap<string, readonly bigint[]>;
   /** Of raw files. */
   readonly rowGroupBytes: number;
   readonly rollBytes: number;

@@ -34,7 +34,7 @@ import { cellValue } from "../core/types/value-cells.ts";
 import { valueJson } from "../core/types/value-json.ts";
 import { crashHook } from "./crash-hook.ts";
 import type { LaneBranch, LaneDecode, LaneDedup, LaneSink } from "./lane-config.ts";
-import { laneDuplicates } from "./lane-dedup.ts";
+import { laneDuplicates, Undecided } from "./lane-dedup.ts";
 import type { AskedDedup } from "./lane-dedup-asks.ts";
 import { type FittedSink, LaneTables } from "./lane-fit.ts";
 import { type AskForSchema, inferredSchemas } from "./lane-inference.ts";
@@ -123,6 +123,10 @@ export function decodeLane(
           }),
         });
   const keys = new Map<number, StreamKey>();
+  const undecided = new Undecided((failure) => {
+    for (const [i, s] of sinks.entries())
+      if (configured[i]!.distinct) post({ t: "branch", sink: s.sink, m: { t: "trouble", failure } });
+  });
   const stage: DecodeStage = new DecodeStage(
     {
       pipeline: decode.pipeline,
@@ -137,7 +141,10 @@ export function decodeLane(
       fit: (fields, judged) => tables.fit(fields, judged),
       give: (stream, key, batch) => {
         keys.set(stream, key);
-        branches.give(stream, key, () => batch, batch.span);
+        const unknown = batch.distinct instanceof Failure ? batch.distinct : null;
+        undecided.set(stream, unknown);
+        const passed = (i: number) => unknown !== null && configured[i]!.distinct;
+        branches.give(stream, key, () => batch, batch.span, passed);
       },
       miss: (key, batch, failure) => branches.miss(key, batch.span, failure),
       duplicates,
@@ -151,7 +158,10 @@ export function decodeLane(
     forget: (streams) => {
       branches.forget(streams);
       duplicates?.forget(new Set(streams.flatMap((s) => keys.get(s) ?? [])));
-      for (const s of streams) keys.delete(s);
+      for (const s of streams) {
+        keys.delete(s);
+        undecided.set(s, null);
+      }
     },
     reset: (epoch) => {
       stage.reset();
@@ -381,11 +391,9 @@ class DerivedSink implements FittedSink {
   }
 }
 
-/** Throws where it is not known what they are: the sink lets the batch go by. */
 function distinctRows({ distinct }: DerivedBatch): DistinctRows {
-  if (distinct === undefined) throw new Failure("internal.bug", "nobody looked for duplicates");
-  if (distinct instanceof Failure) throw distinct;
-  return distinct;
+  if (distinct !== undefined && !(distinct instanceof Failure)) return distinct;
+  throw new Failure("internal.bug", "rows that nobody looked through for duplicates");
 }
 
 /** The columns of a sink, which may have fewer of the metadata. */

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { DuckEngine, sqlText } from "../adapters/duckdb/engine.ts";
 import { MemoryFile } from "../adapters/duckdb/memory-file.ts";
 import { systemClock } from "../adapters/system/clock.ts";
-import { Failure } from "../core/failure/failure.ts";
+import { Failure, type FailureWire, toWire } from "../core/failure/failure.ts";
 import type { DecodeReader } from "../core/pipeline/decode-reader.ts";
 import { Duplicates } from "../core/pipeline/duplicates.ts";
 import type { RawBatch } from "../core/records/raw-batch.ts";
@@ -46,6 +46,27 @@ export function laneDuplicates({ options, asks, reader }: LaneDedupContext): Dup
         }
     },
   });
+}
+
+/** Streams whose duplicates are not known now: the sinks that ask let them go by, and say so until none is left. */
+export class Undecided {
+  readonly #tell: (failure: FailureWire | null) => void;
+  readonly #why = new Map<number, Failure>();
+  #told: string | null = null;
+
+  constructor(tell: (failure: FailureWire | null) => void) {
+    this.#tell = tell;
+  }
+
+  set(stream: number, why: Failure | null): void {
+    if (why === null && this.#why.size === 0) return;
+    if (why === null) this.#why.delete(stream);
+    else this.#why.set(stream, why);
+    const [first] = this.#why.values();
+    if (this.#told === (first?.code ?? null)) return;
+    this.#told = first?.code ?? null;
+    this.#tell(first === undefined ? null : toWire(first));
+  }
 }
 
 function secretWords(hex: string): Int32Array {

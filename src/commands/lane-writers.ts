@@ -52,7 +52,7 @@ export function rawWriter(
 ): OpenedWriter {
   switch (sink.kind) {
     case "replay":
-      return { writer: new ReplayWriter(), renew: () => {} };
+      return { writer: new ReplayWriter(sink.cuts), renew: () => {} };
     case "parquet": {
       const store = openLaneStore(sink.store, instance);
       return {

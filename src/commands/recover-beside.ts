@@ -77,7 +77,8 @@ export class BesideRecovery {
       job,
     );
     const part = job.sinks.map(({ sink }, i): Beside => ({ ...beside[sink]!, spec: specs[i]! }));
-    const runner = replayRunner(this.#host, part, job);
+    const cuts = (await this.#host.dedup?.cuts()) ?? new Map();
+    const runner = replayRunner(this.#host, part, { ...job, cuts });
     this.#drain = (reason) => runner.drain(reason);
     if (this.#stopped !== null) return;
     await runner.run();

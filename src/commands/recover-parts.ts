@@ -13,7 +13,7 @@ import { SizeEstimate } from "../core/delivery/size-estimate.ts";
 import { Admission } from "../core/pipeline/admission.ts";
 import { Runner } from "../core/pipeline/runner.ts";
 import type { Observer } from "../core/ports/observer.ts";
-import { streamKey } from "../core/records/stream.ts";
+import { type StreamKey, streamKey } from "../core/records/stream.ts";
 import { ReplayOrder, type Wanted } from "../core/recovery/replay-order.ts";
 import { ReplaySource } from "../core/recovery/replay-source.ts";
 import { ReplayCoverage } from "../core/recovery/replayed.ts";
@@ -93,6 +93,8 @@ export interface Replay {
   /** Of one incarnation. */
   readonly wanted: Wanted;
   readonly index: readonly IndexEntry[];
+  /** As of `DedupService.cuts`. */
+  readonly cuts: ReadonlyMap<StreamKey, readonly bigint[]>;
 }
 
 /**
@@ -100,7 +102,7 @@ export interface Replay {
  */
 export function replayRunner(host: ReplayHost, beside: readonly Beside[], replay: Replay): Runner {
   const { config, observer, schemas, dedup } = host;
-  const { index } = replay;
+  const { index, cuts } = replay;
   const wanted = indexedOf(replay);
   const raw = rawSinkOf(config);
   const streams = [...byIncarnation(wanted).values()].flat();
@@ -111,6 +113,7 @@ export function replayRunner(host: ReplayHost, beside: readonly Beside[], replay
   const { pipeline } = config;
   const sink: ReplayLaneSink = {
     kind: "replay",
+    cuts,
     rowGroupBytes: raw.row_group_bytes,
     rollBytes: raw.roll_bytes,
     rollIntervalMs: raw.roll_interval_ms,

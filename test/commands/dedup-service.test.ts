@@ -70,6 +70,7 @@ describe("a lane's questions", () => {
         asked.push(`${stream} ${from}`);
         return { since: 3n, until: null, secret: "00" };
       },
+      cuts: async () => new Map(),
       async *groups(_, { from, next }) {
         open++;
         try {

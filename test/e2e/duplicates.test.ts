@@ -5,7 +5,7 @@
  * partitions of a real broker; what has to be there follows from the definition, looking at every pair of records.
  */
 import { describe, expect, test } from "bun:test";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Glob } from "bun";
 import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
@@ -20,6 +20,8 @@ const PARTITIONS = 2;
 /** Of each partition, a third of them at a time. */
 const RECORDS = 3 * Math.ceil(Number(process.env.TWG_E2E_RECORDS ?? "240") / 3);
 const WINDOW = 60;
+/** Of each partition, once raw is gone. */
+const MORE = 30;
 
 demandBrokers("duplicates");
 
@@ -54,17 +56,21 @@ function orderOf(partition: number, offset: number): Order {
   return { key: `${shop} ${number}`, record: { key: "k", value } };
 }
 
-/** By the definition, of all records: the offsets of rows. */
-function rowsOfPartition(partition: number): number[] {
-  const keys = Array.from({ length: RECORDS }, (_, offset) => orderOf(partition, offset).key);
+/** By the definition, of all records of a range: the offsets of rows. */
+function rowsOfPartition(partition: number, from = 0, next = RECORDS): number[] {
+  const keys = Array.from({ length: next }, (_, offset) => orderOf(partition, offset).key);
   return keys.flatMap((key, at) => {
-    const before = keys.slice(Math.max(0, at - WINDOW), at);
-    return key === null || before.includes(key) ? [] : [at];
+    const before = keys.slice(Math.max(from, at - WINDOW), at);
+    return at < from || key === null || before.includes(key) ? [] : [at];
   });
 }
 
 const WANTED = Array.from({ length: PARTITIONS }, (_, p) =>
   rowsOfPartition(p).map((at) => `${p}@${at}`),
+).flat();
+
+const WANTED_MORE = Array.from({ length: PARTITIONS }, (_, p) =>
+  rowsOfPartition(p, RECORDS, RECORDS + MORE).map((at) => `${p}@${at}`),
 ).flat();
 
 function pipeline(served: Served, topic: string): Pipeline {
@@ -112,9 +118,12 @@ async function landed({ folder }: Pipeline, of: string): Promise<string[]> {
       expect(row.note).toBe(`at ${offset}`);
       rows.push(`${partition}@${offset}`);
     }
-  const place = (text: string) => text.split("@").map(Number) as [number, number];
-  return rows.sort((a, b) => place(a)[0] - place(b)[0] || place(a)[1] - place(b)[1]);
+  return rows.sort(byPlace);
 }
+
+const placeOf = (text: string) => text.split("@").map(Number) as [number, number];
+const byPlace = (a: string, b: string) => placeOf(a)[0] - placeOf(b)[0] || placeOf(a)[1] - placeOf(b)[1];
+const isLater = (text: string) => placeOf(text)[1] >= RECORDS;
 
 async function produce(served: Served, topic: string, from: number, next: number): Promise<void> {
   const { signal } = new AbortController();
@@ -151,10 +160,9 @@ describe.skipIf(MAIN === null)("duplicates by natural key", () => {
       await produce(served, topic, half(third, i), half(third, i + 1));
       const killed = await stream(p, { untilCaughtUp: true, environment: { TWG_CRASH_AT: point } }).ended();
       expect([killed.signal, killed.code]).not.toEqual([null, 0]);
+      if (i === 1) await produce(served, topic, 2 * third, RECORDS);
       await catchUp(p);
     }
-    await produce(served, topic, 2 * third, RECORDS);
-    await catchUp(p);
     await recover(p);
     expect(await landed(p, "typed")).toEqual(WANTED);
     expect((await landed(p, "all")).length).toBeGreaterThan(WANTED.length);
@@ -165,5 +173,13 @@ describe.skipIf(MAIN === null)("duplicates by natural key", () => {
     );
     await recover(p, ["--sink", "twin"]);
     expect(await landed(p, "twin")).toEqual(WANTED);
+
+    // What raw has no more counts no more: the sinks go on, and say the same of what comes then.
+    for (const path of new Glob("*.parquet").scanSync({ cwd: p.lake, absolute: true })) rmSync(path);
+    await produce(served, topic, RECORDS, RECORDS + MORE);
+    await catchUp(p);
+    const after = WANTED_MORE.toSorted(byPlace);
+    expect((await landed(p, "typed")).filter(isLater)).toEqual(after);
+    expect((await landed(p, "twin")).filter(isLater)).toEqual(after);
   }, 120_000);
 });

@@ -43,9 +43,12 @@ export class DedupBook {
     this.#p = parts;
   }
 
-  /** The stream's records from here on are judged by this plan: durably, once this resolves. For its owner. */
-  enter(stream: StreamKey, from: bigint, plan: string): Promise<FoundEpoch> {
-    const turn = this.#last.then(() => this.#enter(stream, from, plan));
+  /**
+   * The stream's records from here on are judged by this plan: durably, once this resolves. For its owner. `gone`: raw has
+   * nothing any more of what is before it, so it counts no more; null: raw has what counts.
+   */
+  enter(stream: StreamKey, from: bigint, plan: string, gone: bigint | null): Promise<FoundEpoch> {
+    const turn = this.#last.then(() => this.#enter(stream, from, plan, gone));
     this.#last = turn.catch(() => {});
     return turn;
   }
@@ -59,15 +62,27 @@ export class DedupBook {
     return found(state, stream, from, plan);
   }
 
-  async #enter(stream: StreamKey, from: bigint, plan: string): Promise<FoundEpoch> {
+  /** Where other epochs of each stream begin than at its first. */
+  async cuts(): Promise<ReadonlyMap<StreamKey, readonly bigint[]>> {
+    const { state } = await this.#read();
+    return new Map([...state.streams].map(([stream, epochs]) => [stream, epochs.map((e) => e.from)]));
+  }
+
+  async #enter(stream: StreamKey, from: bigint, plan: string, gone: bigint | null): Promise<FoundEpoch> {
     if (!this.#prepared) await this.#p.versions.prepare();
     this.#prepared = true;
     // Never by what was known before: the stream may have been another's, with another plan, meanwhile.
     let now = await this.#read();
     for (let round = 0; round < MAX_ROUNDS; round++) {
       const epochs = now.state.streams.get(stream) ?? [];
-      if (now.version !== null && epochs.at(-1)?.plan === plan) return found(now.state, stream, from, plan);
-      const next = entered(now.state, stream, [...epochs.filter((e) => e.from < from), { from, plan }]);
+      const last = epochs.at(-1);
+      const goesOn = last?.plan === plan;
+      if (goesOn && (gone === null || gone <= last.reach)) return found(now.state, stream, from, plan);
+      const reach = goesOn ? gone! : from;
+      const next = entered(now.state, stream, [
+        ...epochs.filter((e) => e.from < from),
+        { from, reach, plan },
+      ]);
       const version = (now.version ?? 0) + 1;
       const tag = `${this.#p.instance}.d${this.#serial++}`;
       const outcome = await this.#p.versions.write(now.version, encodeDedupBook(next, version), tag);
@@ -97,13 +112,9 @@ function found({ secret, streams }: DedupBookState, stream: StreamKey, at: bigin
   const epochs = streams.get(stream) ?? [];
   const i = epochs.findLastIndex((e) => e.from <= at);
   const [epoch, next] = [epochs[i], epochs[i + 1]];
-  // Nothing was judged there: all passes, up to where that began.
-  if (epoch === undefined)
-    return {
-      since: next?.from ?? NEVER,
-      until: next?.plan === plan ? (epochs[i + 2]?.from ?? null) : (next?.from ?? null),
-      secret,
-    };
+  const until = next?.from ?? null;
+  // Nothing was judged there: all passes.
+  if (epoch === undefined) return { since: NEVER, until, secret };
   if (epoch.plan !== plan)
     throw new Failure(
       "dedup.other_plan",
@@ -113,5 +124,5 @@ function found({ secret, streams }: DedupBookState, stream: StreamKey, at: bigin
         hint: "Recover them with the contract and the window of that time; records that come now are judged by those of now",
       },
     );
-  return { since: epoch.from, until: next?.from ?? null, secret };
+  return { since: epoch.reach, until, secret };
 }

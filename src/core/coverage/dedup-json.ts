@@ -16,6 +16,8 @@ const PLAN = /^[0-9a-f]{32}$/;
 /** From `from` on, to the next one's, records of a stream are judged by this plan. */
 export interface PlanEpoch {
   readonly from: bigint;
+  /** Records before it count for none of these. */
+  readonly reach: bigint;
   /** Digest of all that the judgement depends on but the records. */
   readonly plan: string;
 }
@@ -33,7 +35,7 @@ export function encodeDedupBook({ secret, streams }: DedupBookState, serial: num
     ...{ format: FORMAT, version: VERSION, serial, secret },
     streams: [...streams].map(([stream, epochs]) => ({
       stream,
-      epochs: epochs.map(({ from, plan }) => ({ from: String(from), plan })),
+      epochs: epochs.map(({ from, reach, plan }) => ({ from: String(from), reach: String(reach), plan })),
     })),
   };
   return new TextEncoder().encode(`${JSON.stringify(body)}\n`);
@@ -62,8 +64,10 @@ export function parseDedupBook(bytes: Uint8Array, object: string, version: numbe
 function streamOf(at: Place): readonly [StreamKey, readonly PlanEpoch[]] {
   const f = fields(at, "stream", "epochs");
   const epochs = list(f.epochs, (e): PlanEpoch => {
-    const own = fields(e, "from", "plan");
-    return { from: int64(own.from), plan: matching(own.plan, PLAN) };
+    const own = fields(e, "from", "reach", "plan");
+    const [from, reach] = [int64(own.from), int64(own.reach)];
+    if (reach > from) throw corrupt(own.reach, `reach ${reach}`, `at most ${from}`);
+    return { from, reach, plan: matching(own.plan, PLAN) };
   });
   const rising = epochs.every((e, i) => i === 0 || epochs[i - 1]!.from < e.from);
   if (epochs.length === 0 || !rising)

@@ -40,11 +40,18 @@ export class Branches<B extends BranchBatch> {
     return this.#all.map((b) => b.branch.skip(stream)).filter((s) => s.length > 0);
   }
 
-  /** `of`: what sink number i gets of it. */
-  give(stream: number, key: StreamKey, of: (i: number) => B, span: Span): void {
+  /** `of`: what sink number i gets of it. `passed`: those that it goes by, which stay attached. */
+  give(
+    stream: number,
+    key: StreamKey,
+    of: (i: number) => B,
+    span: Span,
+    passed: (i: number) => boolean = () => false,
+  ): void {
     const took: boolean[] = [];
     for (const [i, { branch, after }] of this.#all.entries()) {
-      took[i] = after.every((j) => took[j]) ? branch.give(stream, key, of(i)) : branch.miss(key, span);
+      const takes = !passed(i) && after.every((j) => took[j]);
+      took[i] = takes ? branch.give(stream, key, of(i)) : branch.miss(key, span);
     }
   }
 

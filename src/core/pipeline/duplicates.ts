@@ -9,6 +9,7 @@
 import { keyColumns, NaturalKey } from "../delivery/natural-key.ts";
 import { SeenKeys } from "../delivery/seen-keys.ts";
 import { asFailure, Failure } from "../failure/failure.ts";
+import { int64At } from "../records/int64-at.ts";
 import type { RawBatch } from "../records/raw-batch.ts";
 import type { StreamKey } from "../records/stream.ts";
 import { type Clock, sleep } from "../time/clock.ts";
@@ -27,9 +28,9 @@ export interface DuplicateOptions {
 
 /** From where on the streams' records are judged as they are now, and with what. */
 export interface DedupEpoch {
-  /** Records before it count for nothing, and are no duplicates. */
+  /** Records before it count for nothing. Behind all of them: none is a duplicate. */
   readonly since: bigint;
-  /** Records from here on are judged in another way; null: none yet. */
+  /** Records from here on are judged in another way, or with another reach; null: none yet. */
   readonly until: bigint | null;
   /** Secret of the keys: four words. */
   readonly secret: Int32Array;
@@ -112,7 +113,8 @@ export class Duplicates implements DuplicateJudge {
     const { stream, from } = batch.span;
     let w = this.#windows.get(stream);
     // Where records are read again, or were passed over, the window before them is another one.
-    if (w === undefined || w.at !== from) w = this.#begin(stream, from, w);
+    const isOver = w?.epoch?.until != null && from >= w.epoch.until;
+    if (w === undefined || w.at !== from || isOver) w = this.#begin(stream, from, w);
     if (w.state !== "loading" || w.hurried) return null;
     const waiting = w;
     return () => new Promise<void>((resolve) => waiting.wake.push(resolve));
@@ -150,9 +152,11 @@ export class Duplicates implements DuplicateJudge {
       w.at = batch.span.next;
       return w.failure ?? LOADING;
     }
-    if (epoch.until !== null && batch.span.next > epoch.until)
-      return otherPlan(batch.span.stream, epoch.until);
     w.at = batch.span.next;
+    // Where it is cut there, only positions without records are behind.
+    const { rows, offsets } = batch;
+    if (epoch.until !== null && rows > 0 && int64At(offsets, rows - 1) >= epoch.until)
+      return otherPlan(batch.span.stream, epoch.until);
     if (w.state === "dead") return w.failure ?? LOADING;
     try {
       const flags = this.#note(w, key, batch, groups, true);
@@ -256,7 +260,8 @@ export class Duplicates implements DuplicateJudge {
   /** Anew, or behind what is known of the window already. */
   #begin(stream: StreamKey, from: bigint, before: Window | undefined): Window {
     if (before !== undefined) this.#end(before);
-    const goesOn = before?.state === "whole" && before.at < from ? before : null;
+    const within = before?.epoch?.until == null || from < before.epoch.until;
+    const goesOn = before?.state === "whole" && before.at < from && within ? before : null;
     const w: Window = {
       ...{ stream, at: from, target: from, epoch: null, key: null },
       ...{ state: "loading", failure: null, hurried: false, wake: [], over: false },
@@ -303,6 +308,8 @@ export class Duplicates implements DuplicateJudge {
           return void this.#dies(w, failure);
         w.failure = failure;
         this.#release(w);
+        // What raw has no more may not count any more: the book is asked again.
+        if (failure.code === "recovery.raw_missing") w.epoch = null;
         await sleep(this.#p.clock, failure.retry ? RETRY_MS : RETRY_LATER_MS);
       }
     }

@@ -6,6 +6,7 @@ import { subtractRanges } from "../coverage/ranges.ts";
 import { Failure } from "../failure/failure.ts";
 import type { Authority, Claim, Range, StreamCoverage, TopicMemory } from "../ports/coverage.ts";
 import type { RawWriter, SetFiles } from "../ports/lane-parts.ts";
+import { int64At } from "../records/int64-at.ts";
 import type { RawBatch } from "../records/raw-batch.ts";
 import type { StreamKey } from "../records/stream.ts";
 import type { Wanted } from "./replay-order.ts";
@@ -58,11 +59,19 @@ export class ReplayCoverage implements StreamCoverage {
   }
 }
 
+/** Positions that no batch lies on both sides of, ascending. */
+type Cuts = ReadonlyMap<StreamKey, readonly bigint[]>;
+
 /** Takes rows and keeps none. */
 export class ReplayWriter implements RawWriter {
   readonly held = 0;
+  readonly #cuts: Cuts;
   #bytes = 0;
   #rows = 0;
+
+  constructor(cuts: Cuts = new Map()) {
+    this.#cuts = cuts;
+  }
 
   /** As the primary sink would have it: others close their sets where this one does. */
   get largest(): number {
@@ -74,10 +83,20 @@ export class ReplayWriter implements RawWriter {
   }
 
   write(batch: RawBatch): number {
-    const { rows, key, value } = batch;
+    const { key, value } = batch;
+    const rows = this.#upToCut(batch);
     this.#rows += rows;
     this.#bytes += key.offsets[rows]! - key.offsets[0]! + value.offsets[rows]! - value.offsets[0]!;
     return rows;
+  }
+
+  /** The lane reads on behind those that were taken. */
+  #upToCut({ span, rows, offsets }: RawBatch): number {
+    const cut = this.#cuts.get(span.stream)?.find((c) => c > span.from && c < span.next);
+    if (cut === undefined) return rows;
+    let taken = 0;
+    while (taken < rows && int64At(offsets, taken) < cut) taken++;
+    return taken;
   }
 
   async flush(): Promise<void> {}

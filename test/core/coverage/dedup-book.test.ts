@@ -54,49 +54,61 @@ const code = (p: Promise<unknown>) =>
 describe("the book of duplicates", () => {
   test("a stream begins where it is entered, and goes on by the same plan without a write", async () => {
     const store = new Store();
-    const first = await bookOf(store).enter(S, 100n, A);
+    const first = await bookOf(store).enter(S, 100n, A, null);
     expect(first).toEqual({ since: 100n, until: null, secret: first.secret });
-    expect(await bookOf(store).enter(S, 250n, A)).toEqual(first);
+    expect(await bookOf(store).enter(S, 250n, A, null)).toEqual(first);
     expect(store.versions).toHaveLength(1);
     expect(await bookOf(store).look(S, 180n, A)).toEqual(first);
   });
 
   test("another plan begins another epoch; each position has that of its time", async () => {
     const store = new Store();
-    const { secret } = await bookOf(store).enter(S, 0n, A);
-    expect(await bookOf(store).enter(S, 300n, B)).toEqual({ since: 300n, until: null, secret });
+    const { secret } = await bookOf(store).enter(S, 0n, A, null);
+    expect(await bookOf(store).enter(S, 300n, B, null)).toEqual({ since: 300n, until: null, secret });
     expect(await bookOf(store).look(S, 299n, A)).toEqual({ since: 0n, until: 300n, secret });
     expect(await code(bookOf(store).look(S, 299n, B))).toBe("dedup.other_plan");
     expect(await code(bookOf(store).look(S, 300n, A))).toBe("dedup.other_plan");
     // The one that comes back begins a third: what was judged in between was judged otherwise.
-    expect((await bookOf(store).enter(S, 400n, A)).since).toBe(400n);
+    expect((await bookOf(store).enter(S, 400n, A, null)).since).toBe(400n);
   });
 
   test("before anything was judged nothing is a duplicate", async () => {
     const store = new Store();
     // Not even of each other.
     expect(await bookOf(store).look(S, 7n, A)).toMatchObject({ since: 2n ** 63n - 1n, until: null });
-    await bookOf(store).enter(S, 50n, A);
-    await bookOf(store).enter(S, 90n, B);
-    expect(await bookOf(store).look(S, 7n, A)).toMatchObject({ since: 50n, until: 90n });
-    expect(await bookOf(store).look(S, 7n, B)).toMatchObject({ since: 50n, until: 50n });
+    await bookOf(store).enter(S, 50n, A, null);
+    await bookOf(store).enter(S, 90n, B, null);
+    expect(await bookOf(store).look(S, 7n, A)).toMatchObject({ since: 2n ** 63n - 1n, until: 50n });
+    expect(await bookOf(store).cuts()).toEqual(new Map([[S, [50n, 90n]]]));
+  });
+
+  test("what raw has no more counts no more, for records from then on", async () => {
+    const store = new Store();
+    await bookOf(store).enter(S, 0n, A, null);
+    expect(await bookOf(store).enter(S, 500n, A, 450n)).toMatchObject({ since: 450n, until: null });
+    expect(await bookOf(store).look(S, 499n, A)).toMatchObject({ since: 0n, until: 500n });
+    // No further than it was.
+    expect(await bookOf(store).enter(S, 600n, A, 450n)).toMatchObject({ since: 450n, until: null });
+    expect(store.versions).toHaveLength(2);
+    // Another plan does not reach back at all.
+    expect(await bookOf(store).enter(S, 700n, B, 650n)).toMatchObject({ since: 700n });
   });
 
   test("what is known is not believed: the stream may have been another's meanwhile", async () => {
     const store = new Store();
     const mine = bookOf(store);
-    await mine.enter(S, 0n, A);
-    await bookOf(store).enter(S, 10n, B);
-    expect((await mine.enter(S, 20n, A)).since).toBe(20n);
+    await mine.enter(S, 0n, A, null);
+    await bookOf(store).enter(S, 10n, B, null);
+    expect((await mine.enter(S, 20n, A, null)).since).toBe(20n);
   });
 
   test("writes that are lost or of unknown outcome are looked up; the first secret stays", async () => {
     const store = new Store();
     store.outcomes.push("lost", "unknown");
-    const { secret } = await bookOf(store).enter(S, 5n, A);
+    const { secret } = await bookOf(store).enter(S, 5n, A, null);
     expect(store.versions).toHaveLength(1);
-    store.meanwhile = () => bookOf(store).enter(`${S}0`, 1n, B);
-    expect(await bookOf(store).enter(S, 9n, B)).toEqual({ since: 9n, until: null, secret });
+    store.meanwhile = () => bookOf(store).enter(`${S}0`, 1n, B, null);
+    expect(await bookOf(store).enter(S, 9n, B, null)).toEqual({ since: 9n, until: null, secret });
     expect((await bookOf(store).look(`${S}0`, 1n, B)).secret).toBe(secret);
   });
 });
@@ -109,11 +121,11 @@ describe("its persisted form", () => {
       [
         "kafka/c1/orders/0/1",
         [
-          { from: 0n, plan: A },
-          { from: 9_007_199_254_740_993n, plan: B },
+          { from: 0n, reach: 0n, plan: A },
+          { from: 9_007_199_254_740_993n, reach: 9_007_199_254_740_900n, plan: B },
         ],
       ],
-      ["kafka//__proto__/2/0", [{ from: 17n, plan: A }]],
+      ["kafka//__proto__/2/0", [{ from: 17n, reach: 17n, plan: A }]],
     ]),
   };
   const failed = (bytes: Uint8Array, version = 12) => {
@@ -138,6 +150,7 @@ describe("its persisted form", () => {
       [A, "A".repeat(32)],
       ['"from":"0"', '"from":0'],
       ['"from":"0"', '"from":"9007199254740994"'],
+      ['"reach":"17"', '"reach":"18"'],
       ['"secret"', '"sekret"'],
       ["kafka//__proto__/2/0", "kafka/c1/orders/0/1"],
     ] as const) {

@@ -246,8 +246,33 @@ test("where the book is away it is asked again; what passes by meanwhile is had 
 
 test("records that were judged by another plan are not judged by this one", async () => {
   const life = new Life(KEYS(100), WINDOW, async () => ({ since: 0n, until: 60n, secret: SECRET }));
-  expect(await life.give(50, 60, false)).toBeNull();
-  expect((await life.give(60, 70, false))?.code).toBe("dedup.other_plan");
+  expect((await life.give(50, 61, false))?.code).toBe("dedup.other_plan");
+  const hole: Log = KEYS(100).map((e, i) => (i >= 60 && i < 70 ? "hole" : e));
+  const beside = new Life(hole, WINDOW, async () => ({ since: 0n, until: 60n, secret: SECRET }));
+  expect(await beside.give(50, 65, false)).toBeNull();
+});
+
+test("records behind the end of an epoch are judged by the next one, with its reach", async () => {
+  const asked: bigint[] = [];
+  const life = new Life(
+    KEYS(100),
+    { ...WINDOW, windowRecords: 50 },
+    async (from) => {
+      asked.push(from);
+      return from < 60n
+        ? { since: 0n, until: 60n, secret: SECRET }
+        : { since: 60n, until: null, secret: SECRET };
+    },
+    60,
+  );
+  const before = new Life(KEYS(100), { ...WINDOW, windowRecords: 50 }, epochOf(0));
+  expect(await before.give(50, 60, false)).toBeNull();
+  // Judged by the first one, which is another definition than this life's.
+  life.judge.ready(batchAt(KEYS(100), 50, 60));
+  await settle(10_000);
+  life.judge.judge(batchAt(KEYS(100), 50, 60), [], []);
+  expect(await life.give(60, 75, false)).toBeNull();
+  expect(asked).toEqual([50n, 60n]);
 });
 
 test("keys that do not fit the memory: the stream goes by unjudged from then on, and its memory is given back", async () => {

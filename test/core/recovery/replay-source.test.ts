@@ -12,7 +12,7 @@ import { ReplayOrder } from "../../../src/core/recovery/replay-order.ts";
 import type { OpenedSet, PieceTurn, SetPiece } from "../../../src/core/recovery/replay-pieces.ts";
 import { ReplaySource } from "../../../src/core/recovery/replay-source.ts";
 import { ReplayCoverage, ReplayWriter } from "../../../src/core/recovery/replayed.ts";
-import { batchOf, bytes, row } from "../formats/parquet/rows.ts";
+import { batchOf, bytes, row, STREAM } from "../formats/parquet/rows.ts";
 
 const id = (partition: number): StreamId => ({
   transport: "kafka",
@@ -280,6 +280,14 @@ test("in the place of the primary sink all is covered but what is wanted, and ro
   expect(coverage.lease()).rejects.toThrow();
 
   const writer = new ReplayWriter();
+  // Where records begin to be judged in another way no batch lies on both sides.
+  const cut = new ReplayWriter(new Map([[streamKey(STREAM), [3n, 7n]]]));
+  const rowsAt = (...at: number[]) => cut.write(batchOf(at.map((n) => row(n))));
+  expect([rowsAt(0, 2, 3, 4), rowsAt(3, 4, 6), rowsAt(3, 6, 8, 9), rowsAt(7, 9)]).toEqual([2, 3, 2, 2]);
+  expect(cut.write({ ...batchOf([row(8)]), span: { stream: streamKey(STREAM), from: 5n, next: 9n } })).toBe(
+    0,
+  );
+
   writer.open("1");
   expect(writer.write(batchOf([row(0, { key: bytes("ab"), value: bytes("cde") }), row(1)]))).toBe(2);
   expect([writer.largest, writer.held]).toEqual([5, 0]);
