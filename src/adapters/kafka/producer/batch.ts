@@ -27,7 +27,11 @@ export class PendingBatch {
   sequence = -1;
   /** Times that it was sent: above 0 it may have been written. */
   sends = 0;
+  /** It may have been written by a sending whose answer did not come or did not tell. */
+  doubtful = false;
   readonly #parts: Part[] = [];
+  /** Of its records the rows of their calls, where each of them may be left out. */
+  #rows: number[] = [];
 
   constructor(
     topic: string,
@@ -49,8 +53,23 @@ export class PendingBatch {
     return `${this.topic}/${this.partition}`;
   }
 
-  /** Counts `rows` more of a call. */
-  add(delivery: Delivery, rows: number): void {
+  /** A record more: a row of a call. */
+  add(delivery: Delivery, row: number): void {
+    if (delivery.choosy) this.#rows.push(row);
+    this.#count(delivery, 1);
+  }
+
+  /** Records that brokers will never take may be left out of it. */
+  get mayLeaveOut(): boolean {
+    return !this.doubtful && this.#rows.length === this.count;
+  }
+
+  /** Of its only record, which is refused for good: whether the call goes on without it. */
+  leftOut(failure: Failure): boolean {
+    return this.mayLeaveOut && this.#parts[0]!.delivery.leftOut(this.#rows[0]!, failure);
+  }
+
+  #count(delivery: Delivery, rows: number): void {
     this.count += rows;
     const last = this.#parts.at(-1);
     if (last?.delivery === delivery) {
@@ -82,12 +101,16 @@ export class PendingBatch {
     const b = new PendingBatch(topic, partition, order + width, width, createdAt, null);
     a.bytes = first;
     b.bytes = second;
+    a.#rows = this.#rows.slice(0, firstCount);
+    b.#rows = this.#rows.slice(firstCount);
+    a.doubtful = this.doubtful;
+    b.doubtful = this.doubtful;
     let left = firstCount;
     for (const { delivery, rows } of this.#parts) {
       const here = Math.min(left, rows);
       left -= here;
-      if (here > 0) a.add(delivery, here);
-      if (here < rows) b.add(delivery, rows - here);
+      if (here > 0) a.#count(delivery, here);
+      if (here < rows) b.#count(delivery, rows - here);
       // The whole counted as one; each half has counted itself.
       delivery.complete();
     }

@@ -1,5 +1,6 @@
 /** What becomes of the rows of one call: where they were written, or why they were not. */
 import { Failure } from "../../../core/failure/failure.ts";
+import type { SendOptions } from "./options.ts";
 
 /** Rows of the call that stand one behind the other in a partition. */
 export interface Placed {
@@ -12,6 +13,7 @@ export interface Placed {
 /** Settled once every row of the call is. */
 export class Delivery {
   readonly done: Promise<readonly Placed[]>;
+  readonly #leaveOut: SendOptions["leaveOut"];
   readonly #placed: Placed[] = [];
   #open = 1;
   #failed = 0;
@@ -19,7 +21,8 @@ export class Delivery {
   #resolve!: (placed: readonly Placed[]) => void;
   #reject!: (failure: Failure) => void;
 
-  constructor() {
+  constructor(leaveOut?: SendOptions["leaveOut"]) {
+    this.#leaveOut = leaveOut;
     this.done = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
@@ -48,6 +51,18 @@ export class Delivery {
     if (follows) this.#placed[this.#placed.length - 1] = { ...last, rows: last.rows + placed.rows };
     else this.#placed.push(placed);
     this.#settled();
+  }
+
+  /** Rows of it may be left out, so it matters which one is where. */
+  get choosy(): boolean {
+    return this.#leaveOut !== undefined;
+  }
+
+  /** One row that will never be taken: whether the call goes on without it. Then it is settled. */
+  leftOut(row: number, failure: Failure): boolean {
+    if (this.#leaveOut?.(row, failure) !== true) return false;
+    this.#settled();
+    return true;
   }
 
   failed(failure: Failure, rows: number): void {

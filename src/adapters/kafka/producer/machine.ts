@@ -3,6 +3,7 @@
  * memory it holds is counted; who has no room waits outside.
  */
 import type { Codecs } from "../../../core/compression/codec.ts";
+import type { Code } from "../../../core/failure/codes.ts";
 import type { Failure } from "../../../core/failure/failure.ts";
 import { V2_RECORDS } from "../wire/records/layout.ts";
 import {
@@ -126,7 +127,7 @@ export class ProduceMachine {
     const writer = batch.writer!;
     const before = writer.length;
     writer.append(columns, row, timestamp, far);
-    batch.add(delivery, 1);
+    batch.add(delivery, row);
     if (writer.length >= this.#rules.batchBytes) this.#close(queue);
     return writer.length - before;
   }
@@ -295,7 +296,7 @@ export class ProduceMachine {
         this.#again(queue, batch, now);
         return verdict === "refresh" ? "refresh" : "none";
       case "split":
-        this.#split(queue, batch, answer);
+        this.#unfit(queue, batch, "kafka.record_too_large", answer);
         return "none";
       case "out_of_order":
       case "forgotten":
@@ -323,15 +324,22 @@ export class ProduceMachine {
   }
 
   #again(queue: PartitionQueue, batch: PendingBatch, now: number): void {
+    batch.doubtful = true;
     queue.again(batch, now + this.#host.pause(batch.sends));
     this.#expired(queue, batch, now);
   }
 
-  #split(queue: PartitionQueue, batch: PendingBatch, answer: PartitionAnswer): void {
-    if (batch.count < 2) {
-      this.#fail(queue, batch, refusedFailure("kafka.record_too_large", batch, answer));
-      return;
-    }
+  /** What the broker will never take as it is: smaller batches, down to the record that it is said of. */
+  #unfit(queue: PartitionQueue, batch: PendingBatch, code: Code, answer: PartitionAnswer): void {
+    if (batch.count > 1) return this.#split(queue, batch);
+    const failure = refusedFailure(code, batch, answer);
+    if (!batch.leftOut(failure)) return this.#fail(queue, batch, failure);
+    queue.leftOut(batch);
+    this.#settle(queue, batch);
+    this.#host.settled();
+  }
+
+  #split(queue: PartitionQueue, batch: PendingBatch): void {
     const [first, second] = splitBatch(this.#codecs, this.#rules.compression, batch.bytes!);
     const halves = batch.split(first, second, batch.count >>> 1);
     queue.halves(batch, ...halves);
@@ -361,7 +369,7 @@ export class ProduceMachine {
     now: number,
   ): void {
     // Another before it has no outcome yet: that one decides, and this one is told so only for coming after it.
-    if (!queue.isFirst(batch)) {
+    if (!queue.isFirst(batch) || queue.waitsForLeftOut(batch)) {
       queue.again(batch, now);
       return;
     }
@@ -379,6 +387,7 @@ export class ProduceMachine {
 
   #refused(queue: PartitionQueue, batch: PendingBatch, verdict: Verdict, answer: PartitionAnswer): void {
     const code = codeOfRefusal(verdict, answer.errorCode);
+    if (code === "kafka.record_refused" && batch.mayLeaveOut) return this.#unfit(queue, batch, code, answer);
     this.#fail(queue, batch, refusedFailure(code, batch, answer), verdict === "fenced");
   }
 

@@ -68,3 +68,14 @@ export function rulesOf(o: ProducerOptions): ProducerRules {
     deliveryTimeoutMs: o.deliveryTimeoutMs ?? 120_000,
   };
 }
+
+export interface SendOptions {
+  /** All rows go there. Default: by key, and without one to any. */
+  readonly partition?: number;
+  /**
+   * A row that brokers will never take (too large, or refused for what it is), and nothing was written of it: true, go on
+   * without it. Absent or false: the call fails, and with it a transaction.
+   */
+  readonly leaveOut?: (row: number, failure: Failure) => boolean;
+  readonly signal: AbortSignal;
+}

@@ -40,6 +40,8 @@ export class PartitionQueue {
   gap = false;
   /** Largest offset that was confirmed, -1: none. */
   confirmed = -1n;
+  /** The first record that was left out and whose sequence the broker still waits for. */
+  #leftOut: { readonly order: number; readonly sequence: number } | null = null;
   #identity: ProducerIdentity | null = null;
   #nextSequence = 0;
   #nextOrder = 0;
@@ -66,6 +68,7 @@ export class PartitionQueue {
   /** The batch to send next, sealed or not; null: none now. `due` says whether an open batch need wait no longer. */
   head(now: number, maxInFlight: number, due: (open: PendingBatch) => boolean): PendingBatch | null {
     if (now < this.pausedUntil) return null;
+    if (this.#leftOut !== null && this.inFlight.length === 0) this.#closeUp(this.#leftOut);
     const alone = this.recovering || now >= this.#knownUntil;
     if (this.inFlight.length >= (alone ? 1 : maxInFlight)) return null;
     const first = this.ready[0];
@@ -119,6 +122,8 @@ export class PartitionQueue {
     this.answered(batch);
     this.known(now);
     this.recovering = false;
+    // The broker did not wait for it: it goes on behind this one.
+    if (this.waitsForLeftOut(batch)) this.#leftOut = null;
     const last = offset + BigInt(batch.count - 1);
     if (offset >= 0n && last > this.confirmed) this.confirmed = last;
   }
@@ -131,6 +136,29 @@ export class PartitionQueue {
     let at = this.ready.length;
     while (at > 0 && this.ready[at - 1]!.order > batch.order) at--;
     this.ready.splice(at, 0, batch);
+  }
+
+  /**
+   * It was not written and never will be, and what stands behind it goes on without it. The broker turns away what it was
+   * sent behind it, since it waits for this one's sequence; that is given to the next as soon as nothing is in flight.
+   */
+  leftOut(batch: PendingBatch): void {
+    this.answered(batch);
+    const { order, sequence } = batch;
+    if (sequence < 0) return;
+    this.recovering = true;
+    this.#leftOut ??= { order, sequence };
+  }
+
+  /** It stands behind one that was left out, under a sequence that the broker does not expect. */
+  waitsForLeftOut(batch: PendingBatch): boolean {
+    return this.#leftOut !== null && batch.order > this.#leftOut.order;
+  }
+
+  #closeUp({ order, sequence }: { readonly order: number; readonly sequence: number }): void {
+    for (const b of this.ready) if (b.order > order) b.sequence = -1;
+    this.#nextSequence = sequence;
+    this.#leftOut = null;
   }
 
   /** It will not be written, or nobody will learn of it. */
@@ -168,6 +196,7 @@ export class PartitionQueue {
    */
   startOver(): boolean {
     this.gap = false;
+    this.#leftOut = null;
     this.#knownUntil = Number.NEGATIVE_INFINITY;
     this.#nextSequence = 0;
     for (const b of this.ready) b.sequence = -1;

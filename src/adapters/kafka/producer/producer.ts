@@ -22,7 +22,7 @@ import { BrokerSender } from "./broker-sender.ts";
 import { Delivery } from "./delivery.ts";
 import { ProduceMachine } from "./machine.ts";
 import type { ProducerRules } from "./machine-ports.ts";
-import { type ProducerOptions, rulesOf } from "./options.ts";
+import { type ProducerOptions, rulesOf, type SendOptions } from "./options.ts";
 import type { PartitionQueue, ProducerIdentity } from "./partition-queue.ts";
 import { keyPartition } from "./partitioner.ts";
 import { TopicTable, type WrittenTopic } from "./topic-table.ts";
@@ -32,12 +32,6 @@ export interface ProducerParts {
   readonly clock: Clock;
   readonly chance: Chance;
   readonly codecs: Codecs;
-}
-
-export interface SendOptions {
-  /** All rows go there. Default: by key, and without one to any. */
-  readonly partition?: number;
-  readonly signal: AbortSignal;
 }
 
 const FIRST_PAUSE_MS = 100;
@@ -147,7 +141,7 @@ export class KafkaProducer {
   async send(topic: string, columns: RecordColumns, options: SendOptions): Promise<Delivery> {
     this.#transactions?.check();
     const { signal } = options;
-    const delivery = new Delivery();
+    const delivery = new Delivery(options.leaveOut);
     const found = this.#topics.known(topic) ?? (await this.#topics.find(topic, signal));
     let row = 0;
     if (this.#inLine === 0 && !this.#life.signal.aborted)
@@ -196,7 +190,8 @@ export class KafkaProducer {
         if (fixed === null && keyed === null) topic.sticky.took(bytes);
       } catch (e) {
         delivery.joined();
-        delivery.failed(asFailure(e), 1);
+        const failure = asFailure(e);
+        if (!delivery.leftOut(row, failure)) delivery.failed(failure, 1);
       }
     }
     if (machine.takeStirred()) this.#kick();
