@@ -221,7 +221,7 @@ type SinkEvent =
       readonly records: number;
       readonly kept: boolean;
     }
-  /** Where a sink keeps refused rows is away: their positions stay uncovered. */
+  /** Rows that a sink refused are kept nowhere, or where they are kept is away: their positions stay uncovered. */
   | { readonly e: "sink.rejects_failed"; readonly sink: string; readonly failure: FailureWire }
   | { readonly e: "coverage.healthy" }
   /** An owner of whom this machine knows nothing is given the lease time to show that it lives. */
@@ -395,7 +395,10 @@ export const EVENTS: { readonly [K in EventName]: EventRow<K> } = {
     text: (e) =>
       `${e.sink}: ${e.records} ${e.records === 1 ? "row" : "rows"} refused (${e.code}), ${e.kept ? "kept among its rejects" : "nowhere kept: missing in it"}`,
   },
-  "sink.rejects_failed": { level: "warn", text: (e) => `${e.sink}: its rejects: ${failureText(e.failure)}` },
+  "sink.rejects_failed": {
+    level: "warn",
+    text: (e) => `${e.sink}: rows that are kept nowhere: ${failureText(e.failure)}`,
+  },
   "coverage.healthy": { level: "info", text: () => "coverage store works again" },
   "coverage.waiting": {
     level: "warn",

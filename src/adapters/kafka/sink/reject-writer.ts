@@ -4,7 +4,7 @@
  * record that is refused today must not be gone today because it is old. Its own time is a header.
  */
 import type { DerivedBatch, RefusedRecord } from "../../../core/pipeline/derived.ts";
-import { int64At, recordPlace } from "../../../core/records/int64-at.ts";
+import { int64At } from "../../../core/records/int64-at.ts";
 import { pickRows } from "../../../core/records/pick-rows.ts";
 import type { RawBatch } from "../../../core/records/raw-batch.ts";
 import { columnsWith } from "./columns.ts";
@@ -49,7 +49,7 @@ export function rejectRecords(
   return {
     stream: batch.stream,
     owned: columnsWith({ ...own, timestamps: sameTime(rows, now) }, added),
-    place: (row) => recordPlace(batch, row),
+    offsets: batch.offsets,
   };
 }
 

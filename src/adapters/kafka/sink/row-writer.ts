@@ -6,7 +6,6 @@
  */
 import type { Payloads } from "../../../core/codecs/record-codec.ts";
 import type { DerivedBatch } from "../../../core/pipeline/derived.ts";
-import { recordPlace } from "../../../core/records/int64-at.ts";
 import { pickRows } from "../../../core/records/pick-rows.ts";
 import type { BytesColumn, RawBatch } from "../../../core/records/raw-batch.ts";
 import type { TableBatch } from "../../../core/types/table-batch.ts";
@@ -53,7 +52,7 @@ export function rowRecords(
       { rows: records.length, key, value, headers: own, timestamps },
       metadataHeaders(batch, headers),
     ),
-    place: (row) => recordPlace(batch, row),
+    offsets: batch.offsets,
   };
 }
 

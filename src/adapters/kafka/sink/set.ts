@@ -14,10 +14,13 @@ import type { TRANSACTION_POINTS } from "../../../core/delivery/crash-points.ts"
 import { asFailure, Failure } from "../../../core/failure/failure.ts";
 import type { Authority, WriterIdentity } from "../../../core/ports/coverage.ts";
 import type { SetFiles, SetRefusal } from "../../../core/ports/lane-parts.ts";
+import type { RowOrigins } from "../../../core/ports/table-sink.ts";
+import type { BytesColumn } from "../../../core/records/raw-batch.ts";
 import type { Span, StreamKey } from "../../../core/records/stream.ts";
 import { sleep } from "../../../core/time/clock.ts";
 import { columnsOf } from "../producer/columns.ts";
 import type { Delivery } from "../producer/delivery.ts";
+import type { SendOptions } from "../producer/options.ts";
 import type { KafkaProducer } from "../producer/producer.ts";
 import type { RecordColumns } from "../wire/records/record-writer.ts";
 import {
@@ -27,6 +30,7 @@ import {
   type LaneTransactionsParts,
   sameIdentity,
 } from "./lane-transactions.ts";
+import { LeftOut } from "./left-out.ts";
 import { encodeLanded, type Landed, RANGE_PARTITION, rangeKey, type SinkKey } from "./state.ts";
 
 /** The moments of a transaction, in order; a test ends the process there. */
@@ -50,6 +54,8 @@ export interface SetRecords {
   readonly partition: number | null;
   readonly columns: RecordColumns;
   readonly bytes: number;
+  /** Where they stood, if one that brokers will never take may be left out; null: none may. */
+  readonly origins: RowOrigins | null;
 }
 
 /** So that what does not pass by itself is not tried in a circle at full speed. */
@@ -66,6 +72,7 @@ export class TransactionSet {
   #queued = 0;
   #deliveries: Delivery[] = [];
   #byStream = new Map<StreamKey, { rows: number; bytes: number }>();
+  readonly #leftOut = new LeftOut();
   #rows = 0;
   #size = 0;
   #refusal: SetRefusal | null = null;
@@ -126,9 +133,11 @@ export class TransactionSet {
   async seal(spans: readonly Span[], authorities: readonly Authority[]): Promise<SetFiles | SetRefusal> {
     if (this.#refusal === null) await this.#orRefuse(() => this.#commit(spans, authorities));
     this.#tellOnce();
-    const [refusal, pause, rows, bytes] = [this.#refusal, this.#pause, this.#rows, this.#size];
+    const [refusal, pause, bytes] = [this.#refusal, this.#pause, this.#size];
+    const rows = this.#rows - this.#leftOut.count;
+    const told = this.#leftOut.told();
     this.#clear();
-    if (refusal === null) return { targets: [], covered: true, rows, bytes };
+    if (refusal === null) return { targets: [], covered: true, rows, bytes, ...told };
     if (pause) await sleep(this.#p.clock, REFUSAL_PAUSE_MS);
     return refusal;
   }
@@ -145,6 +154,7 @@ export class TransactionSet {
     this.#queued = 0;
     this.#deliveries = [];
     this.#byStream = new Map();
+    this.#leftOut.clear();
     this.#rows = 0;
     this.#size = 0;
     this.#refusal = null;
@@ -198,9 +208,25 @@ export class TransactionSet {
     const signal = this.#lane.life;
     for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
       this.#queued -= next.bytes;
-      const to = next.partition === null ? { signal } : { partition: next.partition, signal };
+      const to = {
+        signal,
+        ...(next.partition === null ? {} : { partition: next.partition }),
+        ...this.#leavingOut(next),
+      };
       this.#deliveries.push(await producer.send(next.topic, next.columns, to));
     }
+  }
+
+  #leavingOut({ origins, columns }: SetRecords): Pick<SendOptions, "leaveOut"> {
+    if (origins === null) return {};
+    const bytesOf = (column: BytesColumn | null, row: number) =>
+      column === null ? 0 : column.offsets[row + 1]! - column.offsets[row]!;
+    return {
+      leaveOut: (row, failure) => {
+        const bytes = bytesOf(columns.key, row) + bytesOf(columns.value, row);
+        return this.#leftOut.add(origins, row, bytes, failure);
+      },
+    };
   }
 
   async #commit(spans: readonly Span[], authorities: readonly Authority[]): Promise<void> {
@@ -210,8 +236,10 @@ export class TransactionSet {
     const signal = this.#lane.life;
     await producer.flush(signal);
     for (const delivery of this.#deliveries) await delivery.done;
+    const fault = this.#leftOut.fault(this.#rows);
+    if (fault !== null) throw fault;
     this.#p.hook?.("rows_copied");
-    const landed = this.#landing(spans, authorities);
+    const landed = this.#landing(this.#leftOut.without(spans), authorities);
     const records = [...landed].map(([stream, l]) => ({
       key: rangeKey(this.#o.key, stream, l.generation),
       value: encodeLanded(l.landed),
@@ -268,8 +296,15 @@ export class TransactionSet {
         }
         ranges = unionRanges(ranges, [{ from: span.from, next: span.next }]);
       }
+      const { why } = this.#leftOut;
+      if (why !== null && ranges.length > MOST_RANGES) throw why;
       const { rows = 0, bytes = 0 } = this.#byStream.get(stream) ?? {};
-      const landed = { ranges, rows: before.rows + rows, bytes: before.bytes + bytes };
+      const less = this.#leftOut.of(stream);
+      const landed = {
+        ranges,
+        rows: before.rows + rows - less.rows,
+        bytes: before.bytes + bytes - less.bytes,
+      };
       all.set(stream, { generation, landed });
     }
     return all;
@@ -292,6 +327,9 @@ function beyondLease(a: Authority, spans: readonly Span[]): string | null {
     ? null
     : `${beyond.stream} [${beyond.from}, ${beyond.next}) is not within ${a.window}`;
 }
+
+/** Of a stream: what is covered is one record, which must not grow by what is left out until no topic takes it. */
+const MOST_RANGES = 4_096;
 
 const NOTHING: Landed = { ranges: [], rows: 0, bytes: 0 };
 

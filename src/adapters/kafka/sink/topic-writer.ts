@@ -3,6 +3,7 @@ import { Failure, failureLine } from "../../../core/failure/failure.ts";
 import type { BranchBatch, BranchWriter } from "../../../core/ports/branch-parts.ts";
 import type { Authority } from "../../../core/ports/coverage.ts";
 import type { SetFiles, SetRefusal } from "../../../core/ports/lane-parts.ts";
+import { recordPlace } from "../../../core/records/int64-at.ts";
 import { type Span, type StreamId, streamKey } from "../../../core/records/stream.ts";
 import type { OwnedColumns } from "./columns.ts";
 import type { LaneTransactions } from "./lane-transactions.ts";
@@ -19,12 +20,12 @@ export interface TopicWriterOptions extends TransactionSetOptions {
   readonly commitBytes: number;
 }
 
-/** What becomes of a batch; nothing of it may be the batch's. */
+/** What becomes of a batch; nothing of `owned` may be the batch's. */
 export interface OwnedRecords {
   readonly stream: StreamId;
   readonly owned: OwnedColumns;
-  /** Of a record, for messages. */
-  readonly place: (row: number) => string;
+  /** Positions of the records' sources as pairs of int32, low half first. */
+  readonly offsets: Int32Array;
 }
 
 interface Largest {
@@ -71,12 +72,16 @@ export class TopicWriter<B extends BranchBatch> implements BranchWriter<B> {
     if (set.size >= this.#o.commitBytes || !set.takes(writer)) return 0;
     const records = this.#recordsOf(batch);
     if (records === null) return batch.rows;
-    const { stream, owned, place } = records;
+    const { stream, owned, offsets } = records;
     const { columns, bytes, largestRow, largestBytes } = owned;
-    if (largestBytes > this.#most.bytes) this.#most = { bytes: largestBytes, at: place(largestRow) };
+    if (largestBytes > this.#most.bytes)
+      this.#most = { bytes: largestBytes, at: recordPlace({ stream, offsets }, largestRow) };
     const partition = this.#o.samePartition ? stream.partition : null;
     const topic = this.#topic(stream.topic);
-    set.add(streamKey(stream), writer, columns.rows, { topic, partition, columns, bytes });
+    const key = streamKey(stream);
+    // The primary sink leaves nothing out: its positions are acknowledged in order.
+    const origins = this.#o.late ? { stream: key, offsets: offsets.slice(0, 2 * columns.rows) } : null;
+    set.add(key, writer, columns.rows, { topic, partition, columns, bytes, origins });
     return batch.rows;
   }
 
@@ -88,7 +93,7 @@ export class TopicWriter<B extends BranchBatch> implements BranchWriter<B> {
     try {
       return await this.#explained(() => this.#set.seal(spans, authorities));
     } catch (e) {
-      // Beside the primary sink it costs the set, which becomes a gap, and a new claim. The primary one leaves nothing out.
+      // Too many to leave them out: it costs the set, which becomes a gap, and a new claim.
       if (!this.#o.late || !(e instanceof Failure) || !UNFIT.has(e.code)) throw e;
       await this.#set.abort();
       return { refused: "gone", detail: failureLine(e) };

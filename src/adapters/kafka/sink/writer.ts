@@ -1,5 +1,4 @@
 /** The raw sink's end in a lane: records into topics as they came, straight from their columns. */
-import { recordPlace } from "../../../core/records/int64-at.ts";
 import type { RawBatch } from "../../../core/records/raw-batch.ts";
 import { ownedColumns } from "./columns.ts";
 import type { LaneTransactions } from "./lane-transactions.ts";
@@ -18,7 +17,7 @@ export class KafkaWriter extends TopicWriter<RawBatch> {
     super(options, parts, lane, (batch) => ({
       stream: batch.stream,
       owned: ownedColumns(batch, options.headers),
-      place: (row) => recordPlace(batch, row),
+      offsets: batch.offsets,
     }));
   }
 }

@@ -1,6 +1,6 @@
 /** Lines of the refused rows of a set, and what becomes of their positions. */
-import { normalRanges, subtractRanges } from "../../../core/coverage/ranges.ts";
-import { type Failure, toWire } from "../../../core/failure/failure.ts";
+import { leftOutRows, withHoles } from "../../../core/delivery/refused-origins.ts";
+import type { Failure } from "../../../core/failure/failure.ts";
 import type { RefusedRows } from "../../../core/ports/lane.ts";
 import type { RefusedOrigin } from "../../../core/ports/table-sink.ts";
 import type { Span } from "../../../core/records/stream.ts";
@@ -39,33 +39,17 @@ export class SetRejects {
 
   /** The spans with a hole of one at each of them. */
   without(spans: readonly Span[]): readonly Span[] {
-    return spans.flatMap(({ stream, from, next }) =>
-      subtractRanges([{ from, next }], this.#holes(stream)).map((r) => ({ stream, ...r })),
-    );
+    return withHoles(spans, this.#origins);
   }
 
   /** `failure`: why they are nowhere; null: they are durable with the set. */
   told(failure: Failure | null): { readonly leftOut?: RefusedRows } {
-    if (this.#origins.length === 0) return {};
-    const codes = [...Map.groupBy(this.#origins, (o) => o.code)].map(
-      ([code, all]) => [code, all.length] as const,
-    );
-    const streams = new Set(this.#origins.map((o) => o.stream));
-    const uncovered =
-      failure === null
-        ? []
-        : [...streams].flatMap((stream) => this.#holes(stream).map((r) => ({ stream, ...r })));
-    return { leftOut: { codes, uncovered, failure: failure === null ? null : toWire(failure) } };
+    return leftOutRows(this.#origins, failure);
   }
 
   clear(): void {
     this.#lines = [];
     this.#origins = [];
     this.#bytes = 0;
-  }
-
-  #holes(stream: string) {
-    const own = this.#origins.filter((o) => o.stream === stream);
-    return normalRanges(own.map(({ offset }) => ({ from: offset, next: offset + 1n })));
   }
 }
