@@ -17,19 +17,21 @@ import type { Authority, Claim } from "../../src/core/ports/coverage.ts";
 import type { HostIdentity, Life } from "../../src/core/ports/host-identity.ts";
 import type { SetFiles, SetRefusal } from "../../src/core/ports/lane-parts.ts";
 import { type StreamId, streamKey } from "../../src/core/records/stream.ts";
-import { batchOf, bytes, row, STREAM } from "../core/formats/parquet/rows.ts";
+import { batchOf, bytes, type Row, row, STREAM } from "../core/formats/parquet/rows.ts";
 
 export interface SinkBench {
   readonly settings: KafkaSinkSettings;
   /** A name that no other test uses; `copy.orders` is written to, with four partitions. */
   readonly pipeline: string;
   readonly target: string;
+  /** A topic that takes no record without a key, with one partition. */
+  compacted(): Promise<string>;
   client(): KafkaClient;
   parts(): Omit<TransactionSetParts, "writer" | "hook">;
   /** Lets time pass until the work is done. */
   run<T>(work: Promise<T>): Promise<T>;
-  /** Values of committed records of the topic, sorted. */
-  values(): Promise<readonly string[]>;
+  /** Values of committed records of the target, or of a topic with so many partitions; sorted. */
+  values(topic?: string, partitions?: number): Promise<readonly string[]>;
   close(): Promise<void>;
 }
 
@@ -105,8 +107,8 @@ export class Process {
   }
 
   /** One more of the lane. `late`: it sends nothing before its seal. */
-  anotherWriter(late: boolean): KafkaWriter {
-    const { settings, pipeline, target } = this.#bench;
+  anotherWriter(late: boolean, target = this.#bench.target): KafkaWriter {
+    const { settings, pipeline } = this.#bench;
     const { headers = NO_HEADERS, hook } = this.#o;
     const options = {
       settings,
@@ -190,6 +192,10 @@ export class Process {
     await this.#bench.run(this.coverage.close());
   }
 }
+
+/** A batch above is refused by the target. */
+export const MOST_BYTES = 60_000;
+const TOO_LARGE = MOST_BYTES + 10_000;
 
 export const rightsOf = (claims: readonly Claim[]): Authority[] => claims.map((c) => c.authority);
 const generations = (claims: readonly Claim[]) =>
@@ -394,6 +400,69 @@ export function kafkaSinkContract(name: string, make: () => Promise<SinkBench>):
       // As whoever was refused does: it ends what was begun.
       await p.claim(S);
       await landed(numbers(0, 4));
+    });
+
+    /** Seals rows in a writer beside the primary one; those of `bad` are made by `spoil`. */
+    async function beside(
+      writer: KafkaWriter,
+      rights: readonly Authority[],
+      [from, next]: readonly [number, number],
+      bad: readonly number[],
+      spoil: Partial<Row>,
+    ): Promise<SetFiles | SetRefusal> {
+      writer.open(`beside-${from}`);
+      const rows = Array.from({ length: next - from }, (_, i) => {
+        const at = from + i;
+        const fine = { key: bytes(`k${at}`), value: bytes(`3/${at}`) };
+        return row(at, bad.includes(at) ? { ...fine, ...spoil } : fine);
+      });
+      expect(writer.write(batchOf(rows), rights[0]!)).toBe(rows.length);
+      return bench.run(writer.seal([{ stream: S, ...range(from, next) }], rights));
+    }
+    const holes = (...at: readonly number[]) => at.map((n) => ({ stream: S, ...range(n, n + 1) }));
+
+    test("records that are too large for the topic are left out beside the primary sink: a hole each, all others land", async () => {
+      const p = await opened();
+      const rights = rightsOf(await p.claim(S));
+      const writer = p.anotherWriter(true);
+      const large = { value: crypto.getRandomValues(new Uint8Array(TOO_LARGE)) };
+      const bad = [0, 33, 34, 79];
+      expect(await beside(writer, rights, [0, 80], bad, large)).toMatchObject({
+        ...{ covered: true, rows: 76 },
+        leftOut: {
+          codes: [["kafka.record_too_large", 4]],
+          uncovered: [...holes(0), { stream: S, ...range(33, 35) }, ...holes(79)],
+        },
+      });
+      // The sequences go on behind them.
+      expect(await beside(writer, rights, [80, 90], [], {})).toEqual({
+        ...{ targets: [], covered: true, rows: 10, bytes: expect.any(Number) },
+      });
+      expect(await covered(p)).toEqual([range(1, 33), range(35, 79), range(80, 90)]);
+      await landed(numbers(0, 90).filter((n) => !bad.some((b) => n === `3/${b}`)));
+      // A topic that takes not one of many is at fault itself.
+      const every = Array.from({ length: 12 }, (_, i) => 90 + i);
+      expect(await beside(writer, rights, [90, 102], every, large)).toMatchObject({ refused: "gone" });
+      const [claim] = await p.claim(S);
+      expect(claim?.covered).toEqual([range(1, 33), range(35, 79), range(80, 90)]);
+      // Once it takes a record its hole is filled as any other gap.
+      expect(await beside(writer, rightsOf([claim!]), [33, 35], [], {})).toMatchObject({ covered: true });
+      expect(await covered(p)).toEqual([range(1, 79), range(80, 90)]);
+    });
+
+    test("so are records without a key, of a compacted topic", async () => {
+      const p = await opened();
+      const rights = rightsOf(await p.claim(S));
+      const topic = await bench.compacted();
+      const writer = p.anotherWriter(true, topic);
+      // A topic that was just made may be a moment away: what was sent to it then may be anywhere, and is not left out.
+      expect(await beside(writer, rights, [0, 3], [], {})).toMatchObject({ covered: true, rows: 3 });
+      expect(await beside(writer, rights, [3, 33], [7, 20], { key: null })).toMatchObject({
+        ...{ covered: true, rows: 28 },
+        leftOut: { codes: [["kafka.record_refused", 2]], uncovered: holes(7, 20) },
+      });
+      expect(await covered(p)).toEqual([range(0, 7), range(8, 20), range(21, 33)]);
+      expect(await bench.values(topic, 1)).toHaveLength(31);
     });
 
     test("a set that was left in the middle takes its identity along", async () => {

@@ -11,7 +11,7 @@ import { systemChance } from "../../src/adapters/system/chance.ts";
 import { systemClock } from "../../src/adapters/system/clock.ts";
 import { systemSaslCrypto } from "../../src/adapters/system/sasl-crypto.ts";
 import { committedValues } from "../contract/committed-values.ts";
-import { kafkaSinkContract, type SinkBench } from "../contract/kafka-sink-contract.ts";
+import { kafkaSinkContract, MOST_BYTES, type SinkBench } from "../contract/kafka-sink-contract.ts";
 import { KAFKA_LEASE_MS, kafkaWindows, WINDOW_STREAM } from "../contract/kafka-windows.ts";
 import { windowContract } from "../contract/window-contract.ts";
 import { demandBrokers } from "../e2e/demand-brokers.ts";
@@ -55,12 +55,15 @@ async function benchOf(served: Served): Promise<SinkBench> {
   const admin = client();
   const { signal } = new AbortController();
   // The rows are years old by their timestamps, and by those retention goes: a broker would delete what just landed.
-  const configs = { "retention.ms": "-1" };
-  await createTopics(admin, [{ name: target, partitions: PARTITIONS, replicas: 1, configs }], signal);
-  await until("the topic", async () => {
-    await admin.refresh([target], signal);
-    return (admin.metadata.topics.get(target)?.partitions.size ?? 0) === PARTITIONS;
-  });
+  const kept = { "retention.ms": "-1" };
+  const created = async (name: string, partitions: number, configs: Readonly<Record<string, string>>) => {
+    await createTopics(admin, [{ name, partitions, replicas: 1, configs: { ...kept, ...configs } }], signal);
+    await until("the topic", async () => {
+      await admin.refresh([name], signal);
+      return (admin.metadata.topics.get(name)?.partitions.size ?? 0) === partitions;
+    });
+  };
+  await created(target, PARTITIONS, { "max.message.bytes": String(MOST_BYTES) });
   return {
     settings,
     pipeline,
@@ -68,7 +71,13 @@ async function benchOf(served: Served): Promise<SinkBench> {
     client,
     parts: () => parts,
     run: (work) => work,
-    values: () => committedValues(client(), target, PARTITIONS, parts.codecs),
+    values: (topic = target, partitions = PARTITIONS) =>
+      committedValues(client(), topic, partitions, parts.codecs),
+    compacted: async () => {
+      const topic = `compacted.${pipeline}`;
+      await created(topic, 1, { "cleanup.policy": "compact" });
+      return topic;
+    },
     close: async () => {
       for (const c of clients) c.close();
     },

@@ -125,6 +125,8 @@ export class FakeCluster {
   readonly transactions = new Transactions();
   /** As message.max.bytes. */
   maxBatchBytes = 1_048_588;
+  /** What a broker says of a batch before it looks at its sequence: an error code, 0 for none. */
+  validates: (topic: string, batch: Uint8Array) => number = () => 0;
   #topicCount = 0;
   #connectionCount = 0;
   readonly #traceLimit: number;

@@ -22,7 +22,7 @@ import type { Delivery } from "./delivery.ts";
 import type { Consequence, MachineHost, PartitionAnswer, ProducerRules } from "./machine-ports.ts";
 import { PartitionQueue, type ProducerIdentity } from "./partition-queue.ts";
 import { codeOfRefusal, outOfTime, refusedFailure, sequenceLost, tooLarge } from "./refusals.ts";
-import { produceVerdict, type Verdict } from "./verdict.ts";
+import { mayBeWritten, produceVerdict, type Verdict } from "./verdict.ts";
 
 /** As brokers keep the last five batches of a producer, more must not be under way in a partition. */
 const MAX_IN_FLIGHT = 5;
@@ -293,6 +293,7 @@ export class ProduceMachine {
         return "none";
       case "again":
       case "refresh":
+        batch.doubtful ||= mayBeWritten(answer.errorCode);
         this.#again(queue, batch, now);
         return verdict === "refresh" ? "refresh" : "none";
       case "split":
@@ -320,11 +321,11 @@ export class ProduceMachine {
 
   /** The connection ended, or could not be had: whether it was written nobody knows. */
   lost(batch: PendingBatch, now: number): void {
+    batch.doubtful = true;
     this.#again(this.queue(batch.topic, batch.partition), batch, now);
   }
 
   #again(queue: PartitionQueue, batch: PendingBatch, now: number): void {
-    batch.doubtful = true;
     queue.again(batch, now + this.#host.pause(batch.sends));
     this.#expired(queue, batch, now);
   }

@@ -47,3 +47,18 @@ export function produceVerdict(code: number): Verdict {
   if (action === "refresh" || action === "rebootstrap") return "refresh";
   return action === "retry" || action === "coordinator" ? "again" : "refused";
 }
+
+/** Said before anything is written: that a transaction may begin is looked at first, and how many replicas there are. */
+const SURELY_NOT: ReadonlySet<number> = new Set([
+  ERROR.CONCURRENT_TRANSACTIONS,
+  ERROR.COORDINATOR_LOAD_IN_PROGRESS,
+  ERROR.COORDINATOR_NOT_AVAILABLE,
+  ERROR.NOT_COORDINATOR,
+  ERROR.NOT_ENOUGH_REPLICAS,
+  ERROR.UNKNOWN_TOPIC_ID,
+]);
+
+/** Of an answer that has a batch sent again: it may have been written all the same. A leader that moved says so late. */
+export function mayBeWritten(code: number): boolean {
+  return !SURELY_NOT.has(code);
+}

@@ -3,16 +3,38 @@ import { libduckdbPath } from "../../../../src/adapters/duckdb/embedded.ts";
 import { loadNative } from "../../../../src/adapters/duckdb/native.ts";
 import { KafkaClient } from "../../../../src/adapters/kafka/client.ts";
 import type { KafkaSinkSettings } from "../../../../src/adapters/kafka/sink/settings.ts";
+import { scanBatches } from "../../../../src/adapters/kafka/source-scan.ts";
+import { ERROR } from "../../../../src/adapters/kafka/wire/errors.ts";
+import { createFrameDecoder } from "../../../../src/adapters/kafka/wire/records/frame-decoder.ts";
 import { systemSaslCrypto } from "../../../../src/adapters/system/sasl-crypto.ts";
 import type { Clock } from "../../../../src/core/time/clock.ts";
 import { FakeCluster } from "../../../brokers/kafka/cluster.ts";
 import { memoryNet } from "../../../brokers/kafka/memory-net.ts";
 import { committedValues } from "../../../contract/committed-values.ts";
-import type { SinkBench } from "../../../contract/kafka-sink-contract.ts";
+import { MOST_BYTES, type SinkBench } from "../../../contract/kafka-sink-contract.ts";
 import { SeededChance } from "../../../sim/chance.ts";
 import { SimTime } from "../../../sim/clock.ts";
 
 const codecs = loadNative(libduckdbPath());
+
+const COMPACTED = "compacted";
+
+/** As brokers do for a topic with cleanup.policy=compact. */
+function keysAreThere(batch: Uint8Array): number {
+  let nulls = 0;
+  const place = { stream: 0, attempt: 0, from: 0n, start: 0, ...scanBatches(batch) };
+  const id = { transport: "kafka", cluster: "", topic: COMPACTED, incarnation: 0, partition: 0 } as const;
+  createFrameDecoder({ codecs }).decode(
+    batch,
+    { ...place, aborted: [], committedOnly: false },
+    id,
+    0,
+    ({ key }) => {
+      nulls += key.nullCount;
+    },
+  );
+  return nulls > 0 ? ERROR.INVALID_RECORD : 0;
+}
 
 export class FakeSinkBench implements SinkBench {
   readonly pipeline = "p";
@@ -28,6 +50,8 @@ export class FakeSinkBench implements SinkBench {
     this.chance = new SeededChance(seed);
     this.cluster = new FakeCluster({ clock: this.clock, brokers: 2, clusterId: "sink" });
     this.cluster.createTopic(this.target, { partitions: 4 });
+    this.cluster.maxBatchBytes = MOST_BYTES;
+    this.cluster.validates = (topic, batch) => (topic === COMPACTED ? keysAreThere(batch) : 0);
     this.settings = {
       bootstrap: this.cluster.brokers.map(({ host, port }) => ({ host, port })),
       clientId: "test",
@@ -82,8 +106,13 @@ export class FakeSinkBench implements SinkBench {
     this.cluster.script.clear();
   }
 
-  values(): Promise<readonly string[]> {
-    return this.run(committedValues(this.client(), this.target, 4, codecs));
+  async compacted(): Promise<string> {
+    this.cluster.createTopic(COMPACTED, { partitions: 1 });
+    return COMPACTED;
+  }
+
+  values(topic = this.target, partitions = 4): Promise<readonly string[]> {
+    return this.run(committedValues(this.client(), topic, partitions, codecs));
   }
 
   close(): Promise<void> {

@@ -143,20 +143,28 @@ test("a set covers what it was given, with records or without, and lands once", 
   await process.close();
 });
 
-test("a record that the topic does not take costs the set, and says where it was", async () => {
+test("a dead letter that the topic does not take is a hole, and says where it was", async () => {
   const { bench, process, rights, writer } = await opened(22);
   const noise = crypto.getRandomValues(new Uint8Array(9_999));
   bench.cluster.maxBatchBytes = 900;
   writer.open("a");
-  writer.write(derived([row(5, { value: noise })], [refusal(0)]), rights[0]!);
-  const sealed = await bench.run(writer.seal([{ stream: S, from: 5n, next: 6n }], rights));
-  expect(sealed).toMatchObject({ refused: "gone" });
-  expect((sealed as { detail: string }).detail).toMatch(/kafka\.record_too_large.*orders\/3@5/);
-  const again = rightsOf(await process.claim(S));
-  writer.open("b");
-  writer.write(derived([row(7, { value: bytes("small") })], [refusal(0)]), again[0]!);
-  const next = await bench.run(writer.seal([{ stream: S, from: 6n, next: 8n }], again));
-  expect(next).toMatchObject({ covered: true, rows: 1 });
+  writer.write(
+    derived([row(5, { value: noise }), row(7, { value: bytes("small") })], [refusal(0), refusal(1)]),
+    rights[0]!,
+  );
+  const sealed = await bench.run(writer.seal([{ stream: S, from: 5n, next: 8n }], rights));
+  expect(sealed).toMatchObject({
+    ...{ covered: true, rows: 1 },
+    leftOut: {
+      codes: [["kafka.record_too_large", 1]],
+      uncovered: [{ stream: S, from: 5n, next: 6n }],
+      failure: { code: "kafka.record_too_large" },
+    },
+  });
+  const { leftOut } = sealed as { leftOut: { failure: { message: string } } };
+  expect(leftOut.failure.message).toStartWith("orders/3@5: ");
   expect(await bench.values()).toEqual(["small"]);
+  const [claim] = await process.claim(S);
+  expect(claim?.covered).toEqual([{ from: 6n, next: 8n }]);
   await process.close();
 });

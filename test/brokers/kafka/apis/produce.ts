@@ -63,6 +63,8 @@ export function produce({ cluster, broker, request, reply, silent }: Call<"Produ
         return { index, errorCode: ERROR.CORRUPT_MESSAGE, baseOffset: -1n };
       if (parts.some((b) => b.length > cluster.maxBatchBytes))
         return { index, errorCode: ERROR.MESSAGE_TOO_LARGE, baseOffset: -1n };
+      const invalid = parts.map((b) => cluster.validates(topic?.name ?? "", b)).find((code) => code !== 0);
+      if (invalid !== undefined) return { index, errorCode: invalid, baseOffset: -1n };
       return { index, ...appendAll(checked.partition, parts) };
     }),
   }));
