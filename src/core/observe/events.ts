@@ -395,10 +395,7 @@ export const EVENTS: { readonly [K in EventName]: EventRow<K> } = {
     text: (e) =>
       `${e.sink}: ${e.records} ${e.records === 1 ? "row" : "rows"} refused (${e.code}), ${e.kept ? "kept among its rejects" : "nowhere kept: missing in it"}`,
   },
-  "sink.rejects_failed": {
-    level: "warn",
-    text: (e) => `${e.sink}: rows that are kept nowhere: ${failureText(e.failure)}`,
-  },
+  "sink.rejects_failed": { level: "warn", text: (e) => `${e.sink}: kept nowhere: ${failureText(e.failure)}` },
   "coverage.healthy": { level: "info", text: () => "coverage store works again" },
   "coverage.waiting": {
     level: "warn",
