@@ -5,7 +5,7 @@
  */
 import { Output } from "../../compression/output.ts";
 import { Failure } from "../../failure/failure.ts";
-import { type Framed, type FramedSchema, NO_VALUE, REFUSED } from "./framed.ts";
+import { type Framed, type FramedSchema, NO_VALUE } from "./framed.ts";
 import type { FramedColumn, Framing, FramingOptions } from "./framing.ts";
 import { guidText } from "./guid.ts";
 import { isNull } from "./headers.ts";
@@ -35,6 +35,8 @@ export function glueFraming({ codecs, maxPayloadBytes }: FramingOptions): Framin
       else held = inflated(column.data, column.offsets[first + i]! + 1, i, held);
     }
     out.bytes = output.bytes;
+    // Behind those of envelopes are those of what is in them; one by one into their places it would be the square of a batch.
+    out.faults.sort((a, b) => a.row - b.row);
     // Faults of rows that belong to the next batch are told there.
     while ((out.faults.at(-1)?.row ?? -1) >= out.rows) out.faults.pop();
     return first + out.rows;
@@ -50,7 +52,7 @@ export function glueFraming({ codecs, maxPayloadBytes }: FramingOptions): Framin
         else output.append(data.subarray(start, end));
       } catch (e) {
         if (!(e instanceof Failure)) throw e;
-        refuseInOrder(out, i, `the payload cannot be inflated: ${e.message}`);
+        out.refuse(i, `the payload cannot be inflated: ${e.message}`);
         return at;
       }
       out.put(i, out.slots[i]!, at, output.end);
@@ -87,10 +89,4 @@ function envelopes({ column }: FramedColumn, first: number, out: Framed, interne
 
 function schemaAt(data: Uint8Array, at: number): FramedSchema {
   return { ref: { by: "guid", guid: guidText(data, at) }, message: null };
-}
-
-function refuseInOrder(out: Framed, row: number, reason: string): void {
-  out.put(row, REFUSED, 0, 0);
-  const before = out.faults.findIndex((f) => f.row > row);
-  out.faults.splice(before < 0 ? out.faults.length : before, 0, { row, reason });
 }

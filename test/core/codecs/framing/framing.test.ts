@@ -11,6 +11,7 @@ import { confluentEnvelope } from "../../../../src/core/codecs/framing/confluent
 import { Framed, NO_VALUE, REFUSED } from "../../../../src/core/codecs/framing/framed.ts";
 import { type FramingOptions, framingOf } from "../../../../src/core/codecs/framing/framing.ts";
 import type { FramingName } from "../../../../src/core/config/decode-options.ts";
+import { Failure } from "../../../../src/core/failure/failure.ts";
 import type { BytesColumn, HeadersColumn } from "../../../../src/core/records/raw-batch.ts";
 import golden from "../../../golden/framing.json";
 
@@ -294,6 +295,23 @@ describe("glue", () => {
       [3, 7, [2]],
       [7, 8, []],
     ]);
+  });
+
+  test("a batch of nothing but payloads that cannot be inflated costs what its rows cost", () => {
+    const failure = new Failure("compression.corrupt", "no zlib");
+    const zlib = () => {
+      throw failure;
+    };
+    const framing = framingOf("glue", { ...OPTIONS, codecs: { zlib } });
+    const rows = 300_000;
+    const one = packed("00").bytes;
+    const data = new Uint8Array(rows * one.length);
+    for (let i = 0; i < rows; i++) data.set(one, i * one.length);
+    const offsets = Int32Array.from({ length: rows + 1 }, (_, i) => i * one.length);
+    const values = { ...column([one]), data, offsets };
+    const out = new Framed();
+    expect(framing({ column: values, headers: headersOf([]), rows }, 0, out)).toBe(rows);
+    expect(out.faults.length).toBe(rows);
   });
 });
 
