@@ -67,8 +67,10 @@ async function recordGone(options: InspectCoverageOptions, cli: Cli): Promise<vo
     return sink === undefined || ranges.length === 0 ? [] : [{ sink, ranges }];
   });
   if (lost.length === 0) return;
-  const { recordLost } = await import("./record-lost.ts");
-  await recordLost(await resolveSecrets(loaded, cli.environment), lost);
+  const { demandGone, recordLost } = await import("./record-lost.ts");
+  const config = await resolveSecrets(loaded, cli.environment);
+  await demandGone(config, raw?.index ?? [], lost);
+  await recordLost(config, lost);
 }
 
 interface Place extends CoverageSummary {

@@ -6,25 +6,18 @@ import { randomBytes } from "node:crypto";
 import { linuxIdentity } from "../adapters/coverage/host-identity.ts";
 import { systemClock } from "../adapters/system/clock.ts";
 import { CoverageKeeper } from "../core/coverage/keeper.ts";
-import type { Reindexed, SetFile } from "../core/coverage/reindex.ts";
-import { asFailure, Failure } from "../core/failure/failure.ts";
+import type { Reindexed } from "../core/coverage/reindex.ts";
+import { Failure } from "../core/failure/failure.ts";
 import type { Span } from "../core/records/stream.ts";
 import { type Cli, outJson } from "./cli.ts";
 import { loadConfig, resolveSecrets } from "./config-file.ts";
 import { exitCodeOf } from "./exit-code.ts";
 import { objectSinkStores } from "./object-stores.ts";
-import { readParquetFacts } from "./parquet-file.ts";
-import { type RawFile, rawFilesOf } from "./raw-files.ts";
+import { rawFilesOf } from "./raw-files.ts";
 import { reportFailure } from "./report.ts";
+import { type ReadFiles, readSetFiles } from "./set-files.ts";
 import { LEASE_MS } from "./sink-parts.ts";
 import { printable } from "./style.ts";
-
-interface Read {
-  readonly files: readonly SetFile[];
-  /** Files that are of no set of this sink. */
-  readonly others: readonly string[];
-  readonly failures: readonly Failure[];
-}
 
 /** A file that cannot be read is told and does not hide the others; its set is torn then. */
 export async function runRebuildIndex(file: string, json: boolean, cli: Cli): Promise<number> {
@@ -46,7 +39,7 @@ export async function runRebuildIndex(file: string, json: boolean, cli: Cli): Pr
   await keeper.open();
   try {
     const found = await rawFilesOf(sink, systemClock.now());
-    const read = await readSets(found, config.pipeline.name, sink.name);
+    const read = await readSetFiles(found, config.pipeline.name, sink.name);
     const rebuilt = await keeper.reindex(read.files);
     if (json) outJson(cli, jsonOf(rebuilt, read, found.length));
     else cli.out(textOf(rebuilt, read, found.length));
@@ -58,43 +51,7 @@ export async function runRebuildIndex(file: string, json: boolean, cli: Cli): Pr
   }
 }
 
-async function readSets(found: readonly RawFile[], pipeline: string, sink: string): Promise<Read> {
-  const files: SetFile[] = [];
-  const others: string[] = [];
-  const failures: Failure[] = [];
-  for (const { key, bytes, source } of found)
-    try {
-      const { metadata, rows } = await readParquetFacts(source, 0);
-      const of = metadata["twg.pipeline"] === pipeline && metadata["twg.sink"] === sink;
-      const spans = of ? spansOf(metadata["twg.spans"], key) : null;
-      const set = metadata["twg.intent"] ?? "";
-      if (spans === null || spans.length === 0 || set === "") others.push(key);
-      else {
-        const count = Number(metadata["twg.files"] ?? "1");
-        files.push({ key, bytes, rows: Number(rows), set, files: count, spans });
-      }
-    } catch (e) {
-      failures.push(asFailure(e));
-    }
-  return { files, others, failures };
-}
-
-function spansOf(text: string | undefined, key: string): readonly Span[] | null {
-  if (text === undefined) return null;
-  try {
-    const spans = (JSON.parse(text) as { stream: string; from: string; next: string }[]).map((s) => ({
-      stream: String(s.stream),
-      from: BigInt(s.from),
-      next: BigInt(s.next),
-    }));
-    if (spans.every((s) => s.from >= 0n && s.from < s.next)) return spans;
-  } catch {
-    // Told below.
-  }
-  throw new Failure("inspect.not_parquet", "its metadata twg.spans is not what twg writes", { at: key });
-}
-
-function jsonOf(r: Reindexed, { others }: Read, files: number) {
+function jsonOf(r: Reindexed, { others }: ReadFiles, files: number) {
   return {
     files,
     sets: r.entries.length - r.gone.length,
@@ -110,7 +67,7 @@ function jsonOf(r: Reindexed, { others }: Read, files: number) {
 
 const spanText = ({ stream, from, next }: Span): string => `${stream} [${from}, ${next})`;
 
-function textOf(r: Reindexed, { others }: Read, files: number): string {
+function textOf(r: Reindexed, { others }: ReadFiles, files: number): string {
   const sets = r.entries.length - r.gone.length;
   const lines = [
     `${files} files, ${sets} sets in the index, ${r.added.length} of them new to it`,

@@ -4,7 +4,7 @@
  * same command without the flag.
  */
 import { beforeEach, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { linuxIdentity } from "../../src/adapters/coverage/host-identity.ts";
@@ -184,6 +184,18 @@ test("what raw has no more is told, and recorded as lost when that is asked for"
   expect(await lacks("--record-lost")).toEqual({ gaps: [[[r("10", "20")], []]], lost });
   // Nothing is forgotten, and nothing is added.
   expect(await lacks("--record-lost")).toEqual({ gaps: [[[r("10", "20")], []]], lost });
+});
+
+test("what somebody moved is not lost: the index is made anew first", async () => {
+  const keys = await besideRaw();
+  const moved = (key: string) => join(root, key.replace(/[^/]+$/, "moved-$&"));
+  for (const key of keys) renameSync(join(root, key), moved(key));
+  const refused = await inspect("--record-lost");
+  expect([refused.code, refused.err]).toEqual([3, expect.stringContaining("recovery.not_indexed")]);
+  expect((await inspect("--rebuild")).code).toBe(0);
+  const told = await inspect("--record-lost", "--json");
+  const [, { gaps, streams }] = JSON.parse(told.out).places;
+  expect([told.code, gaps[0].gone, streams[0].lost]).toEqual([0, [], []]);
 });
 
 test("where nothing of raw is there, nothing is taken for lost", async () => {

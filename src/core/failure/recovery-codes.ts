@@ -12,6 +12,11 @@ export const RECOVERY_CODES = {
     false,
     "A raw file that coverage names is not there. Was it removed or rewritten? What it held cannot be recovered from raw.",
   ),
+  "recovery.not_indexed": spec(
+    "environment",
+    false,
+    "A raw file that the index does not know holds what the index says is gone. Were files put together or moved? `twg inspect coverage --rebuild` makes the index anew.",
+  ),
   "recovery.not_raw": spec("runtime", false, "A file in the place of a raw file has other columns."),
   "recovery.raw_order": spec("runtime", false, "A position stands twice in raw files, or out of order."),
   "recovery.behind": spec(
