@@ -1,7 +1,4 @@
 /** Options of a source and a sink that are fine alone and wrong together. */
-
-import { resolve } from "node:path";
-import { parseTableName } from "../adapters/postgres/table/names.ts";
 import type { CheckedConfig } from "../core/config/check.ts";
 import type { ConfigPath, Problem } from "../core/config/problem.ts";
 import { pathText, quoted } from "../core/config/problem.ts";
@@ -9,6 +6,7 @@ import type { BatchConfig } from "./batch-config.ts";
 import type { SinkOf } from "./config-file.ts";
 import { unfitToDecode } from "./unfit-decode.ts";
 import { unfitDedup } from "./unfit-dedup.ts";
+import { unfitPlaces } from "./unfit-places.ts";
 import { unfitRole } from "./unfit-role.ts";
 
 export function unfit(config: CheckedConfig): Problem[] {
@@ -19,7 +17,7 @@ export function unfit(config: CheckedConfig): Problem[] {
       return sink.type === "postgres" ? unfitPostgres(config, source, sink, at) : [];
     }),
     ...(source.type === "files" && sinks.length > 1 ? [severalOfFiles(config)] : []),
-    ...samePlaces(config, sinks),
+    ...unfitPlaces(config),
     ...unfitRole(config),
     ...unfitToDecode(config),
     ...unfitDedup(config),
@@ -37,56 +35,6 @@ function severalOfFiles(config: CheckedConfig): Problem {
     allowed: "one sink",
     hint: "rows of files land in one sink: run `twg batch` once for each",
   };
-}
-
-/** Two sinks that write the same files or rows would be read as one, with everything twice. */
-function samePlaces(config: CheckedConfig, sinks: BatchConfig["sinks"]): Problem[] {
-  const first = new Map<string, number>();
-  return sinks.flatMap((sink, at) => {
-    const [key, seen, place] = placeOf(sink);
-    const before = first.get(place);
-    if (before === undefined) {
-      first.set(place, at);
-      return [];
-    }
-    const path = ["sink", at, key];
-    return [
-      {
-        code: "config.conflict" as const,
-        file: config.file,
-        line: config.lineOf(path),
-        path: pathText(path),
-        seen: quoted(seen),
-        allowed: "a place of its own",
-        hint: `sink[${before}] writes there already`,
-      },
-    ];
-  });
-}
-
-function placeOf(sink: BatchConfig["sinks"][number]): readonly [key: string, seen: string, place: string] {
-  switch (sink.type) {
-    case "parquet":
-      return ["path", sink.path, plainPath(sink.path)];
-    case "postgres":
-      return ["table", sink.table, plainTable(sink.table, sink.url)];
-    case "kafka":
-      return ["topic", sink.topic, JSON.stringify([sink.bootstrap, sink.topic])];
-  }
-}
-
-/** The same for each way to write a place. A relative path begins at the working directory. */
-function plainPath(path: string): string {
-  if (!path.includes("://")) return resolve(path);
-  return path.replace(/(?<!:)\/+/g, "/").replace(/\/$/, "");
-}
-
-/** Whether two references are one database cannot be known here; where they are one, they are the same text. */
-function plainTable(table: string, url: unknown): string {
-  const name = parseTableName(table);
-  const { schema, table: t } =
-    typeof name === "string" ? { schema: "", table } : { schema: name.schema, table: name.table };
-  return JSON.stringify([url, schema, t]);
 }
 
 function unfitPostgres(

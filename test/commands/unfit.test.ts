@@ -56,6 +56,62 @@ test.each([
     ["config.conflict sink[2].path"],
   ],
   [
+    "nothing wrong: buckets of one name in two stores",
+    RAW +
+      files("b", "", "s3://bucket/lake") +
+      files("c", '[sink.s3]\nendpoint = "http://127.0.0.1:9000"', "s3://bucket/lake"),
+    "",
+    [],
+  ],
+  [
+    "files where coverage lies",
+    RAW + files("b", "", "/lake/raw/_twg/p/raw") + files("c", "", "s3://bucket/_twg"),
+    "",
+    ["config.conflict sink[1].path", "config.conflict sink[2].path"],
+  ],
+  [
+    "a table that is one of its own coverage",
+    `${RAW}${table("a").replace("public.t", "twg.coverage")}${table("b", 'state_schema = "public"').replace("public.t", "public.lease")}`,
+    "",
+    ["config.conflict sink[1].table", "config.conflict sink[2].table"],
+  ],
+  [
+    "a table that is one of another sink's coverage",
+    `${RAW}${table("a", 'state_schema = "mine"')}${table("b").replace("public.t", "mine.receipt")}`,
+    "",
+    ["config.conflict sink[2].table"],
+  ],
+  [
+    "refused rows among the rows",
+    `${RAW}${table("a", 'rejects = "public.t"')}`,
+    "",
+    ["config.conflict sink[1].rejects"],
+  ],
+  [
+    "refused rows among the rows of a sink that comes later",
+    `${RAW}${table("a", 'rejects = "public.u"')}${table("b").replace("public.t", "public.u")}`,
+    "",
+    ["config.conflict sink[1].rejects"],
+  ],
+  [
+    "nothing wrong: refused rows of two sinks in one table",
+    `${RAW}${table("a", 'rejects = "public.bad"')}${table("b", 'rejects = "public.bad"').replace("public.t", "public.u")}`,
+    "",
+    [],
+  ],
+  [
+    "a topic that holds its own coverage",
+    RAW + topic("out", 'coverage_topic = "out"'),
+    "",
+    ["config.conflict sink[1].topic"],
+  ],
+  [
+    "topics of which one holds the coverage of another sink",
+    RAW + topic("copy.{topic}", "") + topic("out", 'coverage_topic = "copy.t"'),
+    "",
+    ["config.conflict sink[1].topic"],
+  ],
+  [
     "a topic of [decode] that is not read",
     RAW + DECODED + REJECTED,
     `${DECODE}[[decode.topic]]\nname = "t"\non_error = "fail"\n[[decode.topic]]\nname = "T"\non_error = "fail"\n`,
@@ -160,6 +216,25 @@ test("a topic of [decode] that no pattern reads", () => {
   const own = (name: string) => `[[decode.topic]]\nname = "${name}"\non_error = "fail"\n`;
   expect(problems(RAW + DECODED + REJECTED, DECODE + own("orders.eu") + own("order.eu"), source)).toEqual([
     "config.conflict decode.topic[1].name",
+  ]);
+});
+
+test("names that clash, no primary sink and two of them", () => {
+  expect(problems(RAW + files("raw", "", "/lake/b"))).toEqual(["config.conflict sink[1].name"]);
+  expect(problems(files("a") + files("b"))).toEqual(["config.conflict sink"]);
+  expect(problems(RAW + files("b", 'role = "primary_raw"'))).toEqual(["config.conflict sink[1].role"]);
+});
+
+test("a role that recovers needs raw that can be read again", () => {
+  const withRole = (sinks: string) => {
+    const text = `[pipeline]\nname = "p"\nrole = "recovery"\n[source]\ntype = "kafka"\nbootstrap = ["k:1"]\ntopics = ["t"]\ngroup = "g"\n${sinks}`;
+    const result = checkBytes(new TextEncoder().encode(text), "f.toml");
+    return result.ok ? [] : result.problems.map((p) => `${p.code} ${p.path}`);
+  };
+  expect(withRole(RAW + files("b"))).toEqual([]);
+  expect(withRole(RAW)).toEqual(["config.conflict pipeline.role"]);
+  expect(withRole(table("t", 'role = "primary_raw"') + files("b"))).toEqual([
+    "config.conflict pipeline.role",
   ]);
 });
 

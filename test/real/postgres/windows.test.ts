@@ -77,6 +77,30 @@ describe.skipIf(POSTGRES === null)("windows in PostgreSQL", () => {
     await sink.close();
   });
 
+  test("receipts of whoever left, or was taken out, are removed; those of others stay", async () => {
+    const database = await freshDatabase();
+    const receipts = async () =>
+      (await psql(database, "select writer from twg.receipt order by 1")).split("\n").filter((w) => w !== "");
+    const wrote = async (writer: string) =>
+      psql(database, `insert into twg.receipt values ('p', 'raw', '${writer}', 's', 1, 1)`);
+    const sinks = ["live", recoveryInstance("here"), recoveryInstance("gone")].map(
+      (instance) => new Sink({ settings: settings(database), instance, life: "alive" }),
+    );
+    const [live, here] = [sinks[0]!, sinks[1]!];
+    await live.prepare();
+    for (const s of sinks) await s.coverage.open();
+    for (const writer of ["live.0", "here.0", "here.1", "gone.0"]) await wrote(writer);
+    await here.coverage.close();
+    expect(await receipts()).toEqual(["gone.0", "live.0"]);
+    await live.coverage.close();
+    expect(await receipts()).toEqual(["gone.0"]);
+    // What every other one knows to be dead is taken out by the next that enters.
+    const next = new Sink({ settings: settings(database), instance: recoveryInstance("next") });
+    await next.coverage.open();
+    expect(await receipts()).toEqual([]);
+    for (const s of [...sinks, next]) await s.close();
+  });
+
   test("a lease and whoever has the sink's lock never wait for each other", async () => {
     const database = await freshDatabase();
     const instance = recoveryInstance("here");

@@ -20,16 +20,19 @@ export interface StateNames {
   table(name: StateTable): string;
 }
 
-export type StateTable =
-  | "format"
-  | "owner"
-  | "stream"
-  | "coverage"
-  | "lost"
-  | "topic"
-  | "lease"
-  | "receipt"
-  | "reject";
+export const STATE_TABLES = [
+  "format",
+  "owner",
+  "stream",
+  "coverage",
+  "lost",
+  "topic",
+  "lease",
+  "receipt",
+  "reject",
+] as const;
+
+export type StateTable = (typeof STATE_TABLES)[number];
 
 export function stateNames(schema: string): StateNames {
   return { schema, table: (name) => `${quoted(schema)}.${quoted(name)}` };
