@@ -9,6 +9,7 @@ import { parseState } from "../core/coverage/state-json.ts";
 import { Failure } from "../core/failure/failure.ts";
 import type { Range } from "../core/ports/coverage.ts";
 import { type StreamKey, streamParts } from "../core/records/stream.ts";
+import type { SchemaText } from "../core/schema/resolver.ts";
 import type { ResolvedConfig } from "./config-file.ts";
 import { answered } from "./lane-asks.ts";
 import type { AnswerDedup, AnsweredEpoch, AskDedup, RawGroup } from "./lane-dedup-asks.ts";
@@ -144,11 +145,20 @@ export function setsOf(
   return sets;
 }
 
+interface PlanSchemas {
+  readonly find: (
+    topic: string,
+    ref: { readonly by: "default" },
+    inferred: null,
+    part: "key" | "value",
+  ) => Promise<SchemaText | null>;
+}
+
 /** Of everything that the judgement of a topic's records depends on, the records apart. */
-async function planDigest(
-  { decode, dedup }: ResolvedConfig,
+export async function planDigest(
+  { decode, dedup }: Pick<ResolvedConfig, "decode" | "dedup">,
   topic: string,
-  schemas: Pick<SchemaService, "find">,
+  schemas: PlanSchemas,
 ): Promise<string> {
   const section = decode as DecodeSection;
   const part = async (name: "key" | "value") => {

@@ -26,6 +26,7 @@ export function planOf(config: PipelineConfig, processors: number): Plan {
     ...config.sinks.flatMap((s) =>
       s.role === "secondary" ? [[s.name, besideText(config, s)] as const] : [],
     ),
+    ...duplicatesPlan(config),
     ["recovery", recoveryText(config)],
     ["http", httpText(config)],
   ];
@@ -139,6 +140,17 @@ function placeText(config: PipelineConfig, sink: PipelineConfig["sink"]): string
   return sink.type === "postgres"
     ? `rows of ${sink.table}`
     : `topic ${sink.topic}${encodingText(config, sink)}`;
+}
+
+function duplicatesPlan({ sinks, dedup, pipeline }: PipelineConfig): Plan {
+  const dropping = sinks.filter((s) => s.duplicates === "drop").map((s) => s.name);
+  if (dropping.length === 0) return [];
+  const apart = dedup.window_ms === undefined ? "" : `, at most ${formatMs(dedup.window_ms)} apart`;
+  const lanes = pipeline.lanes === undefined ? "each lane keeps" : `each of ${pipeline.lanes} lanes keeps`;
+  const text =
+    `of records with one natural key within ${dedup.window_records} positions of a partition${apart} the first is a row of ` +
+    `${dropping.join(", ")}; what a window holds is read from raw when a partition begins, and ${lanes} at most ${formatBytes(dedup.max_bytes)} of keys`;
+  return [["duplicates", text]];
 }
 
 function recoveryText({ sinks, sink, pipeline, recovery }: PipelineConfig): string {

@@ -2,6 +2,19 @@
 import { type Command, Option } from "commander";
 import type { Cli } from "./cli.ts";
 import type { InspectCoverageOptions } from "./inspect-coverage.ts";
+import type { InspectDuplicatesOptions } from "./inspect-duplicates.ts";
+
+export function addInspectDuplicates(inspect: Command, cli: Cli, finish: (code: number) => void): void {
+  inspect
+    .command("duplicates")
+    .description("Show since when records of each partition are judged as duplicates, and by which plan.")
+    .addOption(new Option("-c, --config <file>", "the pipeline's TOML file").makeOptionMandatory())
+    .addOption(new Option("--json", "print JSON").default(false, "text"))
+    .addHelpText("after", "\nExamples:\n  twg inspect duplicates -c orders.toml")
+    .action(async (options: InspectDuplicatesOptions) => {
+      finish(await (await import("./inspect-duplicates.ts")).runInspectDuplicates(options, cli));
+    });
+}
 
 export function addInspectCoverage(inspect: Command, cli: Cli, finish: (code: number) => void): void {
   inspect

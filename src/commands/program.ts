@@ -9,7 +9,7 @@ import type { DoctorOptions } from "./doctor.ts";
 import type { HealthOptions } from "./health.ts";
 import type { InspectKafkaOptions } from "./inspect-kafka.ts";
 import type { InspectRejectsOptions } from "./inspect-rejects.ts";
-import { addInspectCoverage } from "./program-inspect.ts";
+import { addInspectCoverage, addInspectDuplicates } from "./program-inspect.ts";
 import { addRecover } from "./program-recover.ts";
 import { reportFailure } from "./report.ts";
 import { VERSION } from "./version.ts";
@@ -324,6 +324,7 @@ function addInspect(program: Command, cli: Cli, finish: Finish): void {
     .command("inspect")
     .description("Look at what has landed. Reads only, but for `coverage` with --rebuild or --record-lost.");
   addInspectCoverage(inspect, cli, finish);
+  addInspectDuplicates(inspect, cli, finish);
   inspect
     .command("parquet")
     .description("Show rows, spans and metadata of Parquet files, and sample rows.")
