@@ -103,6 +103,8 @@ export class Duplicates implements DuplicateJudge {
   #flags = new Uint8Array(0);
   #groups = new Int32Array(0);
   #rows = new Int32Array(0);
+  /** Of the windows that are had from raw. */
+  #reading: Promise<void> = Promise.resolve();
 
   constructor(options: DuplicateOptions, parts: DuplicateParts) {
     this.#o = options;
@@ -205,7 +207,8 @@ export class Duplicates implements DuplicateJudge {
       if (position < since || !key.of(groups[group]!.columns, all[group]!, this.#rows[row]!)) continue;
       const time = timestamps[2 * row + 1]! * TWO_32 + (timestamps[2 * row]! >>> 0);
       if (live) {
-        w.seen.floor = position - windowRecords;
+        // What was noted before may count no more.
+        w.seen.floor = Math.max(position - windowRecords, since);
         const before = w.seen.find(key.hash);
         if (before >= 0 && (windowMs === null || Math.abs(time - w.seen.timeAt(before)) <= windowMs)) {
           flags[row] = 1;
@@ -315,15 +318,23 @@ export class Duplicates implements DuplicateJudge {
     }
   }
 
+  /** After those that came before: columns of the reader are valid until the next batch, and memory is what one holds. */
+  #before(w: Window, epoch: DedupEpoch): Promise<void> {
+    const read = this.#reading.then(() => this.#noteBefore(w, epoch));
+    this.#reading = read.catch(() => {});
+    return read;
+  }
+
   /** Notes the records of the window before the position. */
-  async #before(w: Window, { since, secret }: DedupEpoch): Promise<void> {
+  async #noteBefore(w: Window, { since, secret }: DedupEpoch): Promise<void> {
+    if (w.over || w.state !== "loading") return;
     const next = w.target;
     const window = next - BigInt(this.#o.windowRecords);
     const from = [window, since, w.known ?? window].reduce((a, b) => (a > b ? a : b));
     if (from >= next) return;
     const key = new NaturalKey(secret);
     for await (const batch of this.#p.records(w.stream, from, next)) {
-      if (w.over) return;
+      if (w.over || w.state !== "loading") return;
       const { groups } = await this.#read(batch);
       this.#note(w, key, batch, groups, false);
       this.#withinMemory();

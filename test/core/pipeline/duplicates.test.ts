@@ -297,3 +297,50 @@ test("a stream that is not ours any more is forgotten: what comes is read from r
   life.judge.forget(new Set([STREAM_KEY]));
   expect((await life.give(40, 50, true))?.code).toBe("dedup.loading");
 });
+
+test("streams that begin together are read one after the other, each by itself", async () => {
+  const streams = [0, 1, 2].map((partition) => ({ ...STREAM, partition }));
+  const logs = streams.map(
+    (_, i): Log => Array.from({ length: 20 }, (_, n) => ({ key: 100 * i + (n % 10), time: 0 })),
+  );
+  const at = (i: number, from: number, next: number): RawBatch => {
+    const span = { stream: streamKey(streams[i]!), from: BigInt(from), next: BigInt(next) };
+    return { ...batchAt(logs[i]!, from, next), stream: streams[i]!, span };
+  };
+  let open = 0;
+  const judge = new Duplicates(WINDOW, {
+    clock: time.clock(null),
+    reader: reader(),
+    epoch: epochOf(0),
+    async *records(stream, from, next) {
+      // Memory is what one of them holds, and an engine answers one at a time.
+      expect(++open).toBe(1);
+      const i = streams.findIndex((s) => streamKey(s) === stream);
+      for (let n = Number(from); n < Number(next); n += 5) yield at(i, n, n + 5);
+      open--;
+    },
+  });
+  const live = reader();
+  const batches = streams.map((_, i) => at(i, 10, 15));
+  const waits = batches.map((b) => judge.ready(b)?.());
+  await settle(10_000);
+  await Promise.all(waits);
+  for (const batch of batches) {
+    const values: DecodedPart<DecodedGroup> = { groups: [], refused: [] };
+    for (
+      let wait = live.read(batch, "value", values);
+      wait !== null;
+      wait = live.read(batch, "value", values)
+    )
+      await wait();
+    const said = judge.judge(batch, values.groups, values.refused);
+    expect(said instanceof Failure ? said.code : said?.slice(0, 5)).toEqual(new Uint8Array(5).fill(1));
+  }
+});
+
+test("where records are passed over and the next ones reach back less far, what is known from before counts no more", async () => {
+  const reach = async (from: bigint) => ({ since: from < 30n ? 0n : 25n, until: null, secret: SECRET });
+  const life = new Life(KEYS(100), { ...WINDOW, windowRecords: 50 }, reach, 25);
+  expect(await life.give(0, 10, false)).toBeNull();
+  expect(await life.give(30, 40, false)).toBeNull();
+});
