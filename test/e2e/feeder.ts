@@ -16,6 +16,8 @@ export interface FeedOptions {
   readonly limit?: number;
   /** Values are JSON: of so many one is cut short, and one is missing. */
   readonly spoil?: number;
+  /** So many bytes more in each value, which no codec makes smaller. */
+  readonly pad?: number;
 }
 
 export interface Feeder {

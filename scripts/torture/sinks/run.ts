@@ -57,6 +57,8 @@ const POINT_MS = 25_000;
 const CALM_MS = 180_000;
 /** One of so many is cut short, and one has no value. */
 const SPOIL = 25;
+/** So many bytes in each value that a gap is more than one window of recovery. */
+const PAD = 600;
 /** What a kill takes on average. */
 const KILL_S = 5;
 
@@ -99,7 +101,8 @@ class SinksRun {
     const beside = places.flatMap((p) => p.points);
     this.#planned = {
       ingest: [...raw.points, ...beside, ...SETTLE_POINTS.slice(0, 2).map((p) => `${p}:1`)],
-      recovery: beside,
+      // What is missing in a sink is seldom more than one set of it.
+      recovery: beside.filter((p) => p.endsWith(":1")),
     };
   }
 
@@ -143,7 +146,9 @@ class SinksRun {
   }
 
   get #over(): boolean {
-    return this.kills >= this.#o.kills || performance.now() > this.#ends;
+    const { ingest_kills, recovery_kills } = this.#counts;
+    const least = Math.min(ingest_kills, recovery_kills);
+    return (this.kills >= this.#o.kills && least >= this.#o.kills / 3) || performance.now() > this.#ends;
   }
 
   async #slot(kind: Kind, slot: number, chance: SeededChance): Promise<void> {
@@ -187,10 +192,14 @@ class SinksRun {
     return (await this.#idle(30_000, life)) ? this.#ended(kind, life, null) : this.#leave(life);
   }
 
-  /** Every point once before any comes again. */
+  /** Every point once before any comes again, and then those first at which nobody ended yet. */
   #draw(kind: Kind, chance: SeededChance): string {
     const deck = this.#decks[kind];
-    if (deck.length === 0) deck.push(...this.#planned[kind]);
+    if (deck.length === 0) {
+      const all = this.#planned[kind];
+      const left = all.filter((p) => !this.#reached.has(`${kind} ${p}`));
+      deck.push(...(left.length > 0 ? left : all));
+    }
     return deck.splice(chance.int(deck.length), 1)[0] ?? "";
   }
 
@@ -292,10 +301,28 @@ class SinksRun {
     if (code !== 0) throw new Error(`the last life ended with ${code} (${failure}): ${life.log()}`);
   }
 
+  /** A member meets an outage of every sink beside the primary one, so that recovery has something to do in each. */
+  async outage(): Promise<void> {
+    const ends = await Promise.all(
+      this.#places.flatMap(({ troubles }) => {
+        const begin = troubles.cut ?? troubles.full;
+        return begin === undefined ? [] : [begin()];
+      }),
+    );
+    const life = await this.#begin("ingest", 99, null);
+    for (const until = performance.now() + CALM_MS; life.acknowledged.length < 20 && life.alive; ) {
+      if (performance.now() > until) break;
+      await Bun.sleep(200);
+    }
+    await this.#leave(life);
+    await Promise.all(ends.map((end) => end()));
+  }
+
   /** Recovery alone, killed at the points that were not reached as long as something is missing there. */
   async killRecovery(): Promise<void> {
     for (const { name, points } of this.#places)
-      for (const point of points.filter((p) => !this.#reached.has(`recovery ${p}`))) {
+      for (const point of points) {
+        if (!this.#planned.recovery.includes(point) || this.#reached.has(`recovery ${point}`)) continue;
         const life = await this.#begin("recovery", 99, point, ["--sink", name]);
         if (!(await life.endsWithin(CALM_MS))) await life.kill("SIGKILL");
         await this.#ended("recovery", life, point);
@@ -378,7 +405,7 @@ export async function tortureSinks(
     const run = new SinksRun(o, { ...shared, bootstrap: served.plain, away }, raw, beside);
     const troubler = new Troubler(places, o.troubleMs, o.seed);
     const rate = Math.max(20, Math.ceil(o.records / Math.max(20, o.kills * KILL_S)));
-    const feeder = await feed(served, topic, { partitions: o.partitions, rate, spoil: SPOIL });
+    const feeder = await feed(served, topic, { partitions: o.partitions, rate, spoil: SPOIL, pad: PAD });
     const fed = await tormented(run, troubler, feeder);
     await run.catchUp();
     await run.killRecovery();
@@ -408,6 +435,7 @@ async function tormented(run: SinksRun, troubler: Troubler, feeder: Feeder): Pro
     troubler.begin();
     await run.mischief();
     await troubler.stop();
+    await run.outage();
     return await feeder.stop();
   } finally {
     await troubler.stop();

@@ -1,11 +1,14 @@
-"""Keeps records coming, whatever happens to the brokers. Arguments: bootstrap, topic, JSON {partitions, rate, codecs?, limit?, spoil?};
-`partitions` null: the keys decide, over all partitions that there are. `spoil`: of so many records one is cut short, and one has no value.
+"""Keeps records coming, whatever happens to the brokers. Arguments: bootstrap, topic, JSON {partitions, rate, codecs?, limit?, spoil?, pad?};
+`partitions` null: the keys decide, over all partitions that there are. `spoil`: of so many records one is cut short, and one has no value. `pad`: so many
+bytes more in each value, which no codec makes smaller.
 
 Writes until its standard input is closed or, with a limit, until so many are out; each record that is acknowledged by all in-sync replicas counts.
 Prints `started` after the first acknowledgement, and at the end JSON {acknowledged, failed}.
 """
 
+import base64
 import json
+import os
 import select
 import sys
 import time
@@ -14,6 +17,7 @@ from confluent_kafka import KafkaException, Producer
 
 bootstrap, topic, wanted = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 partitions, rate, limit, spoil = wanted["partitions"], wanted["rate"], wanted.get("limit"), wanted.get("spoil")
+pad = wanted.get("pad", 0)
 counts = {"acknowledged": 0, "failed": 0}
 producers = [
     Producer({
@@ -37,7 +41,7 @@ def told_to_stop():
 
 
 def value_of(n):
-    value = b'{"n": %d, "what": "order order order order"}' % n
+    value = b'{"n": %d, "what": "order order order order%s"}' % (n, base64.b64encode(os.urandom(pad * 3 // 4)))
     if spoil is not None and n % spoil in (1, 2):
         return value[:-9] if n % spoil == 1 else None
     return value
