@@ -27,7 +27,8 @@
  * With --scenario sinks a primary sink, in a bucket or on disk (--store versitygw|seaweedfs|disk), and one, two or four
  * beside it (--sinks 2|3|5) are filled by members of a group and by recoveries (--members, --recoveries), all killed, while
  * the sinks' servers have every kind of trouble (--trouble-ms at most): see torture/sinks/run.ts. --minutes ends it before
- * --kills are done. --canary drop|double|alter|skip|reread plants a fault, which the run must report.
+ * --kills are done. With --points live ingest is killed then at each point that was not reached. --canary
+ * drop|double|alter|skip|reread plants a fault, which the run must report.
  *
  *   scripts/with-servers.sh --kafka 4.4.0:1 --s3 --postgres bun run torture --scenario sinks --sinks 5 --kills 30 --json
  *
@@ -295,6 +296,7 @@ async function sinksLives(): Promise<boolean> {
     members: MEMBERS,
     recoveries: Number(flags.recoveries),
     kills: Number(flags.kills),
+    points: flags.points,
     minutes: MINUTES,
     troubleMs: Number(flags["trouble-ms"]),
     partitions: Number(flags.partitions),

@@ -42,6 +42,8 @@ export class TwgLife {
   readonly reads = new Set<number>();
   /** It was stopped for a while: what it does when it wakes is of the time before. */
   stopped = false;
+  /** By us, and not at a point of its own. */
+  killed = false;
   /** Its sinks were open: from there on outages are waited out. */
   up = false;
   #failure: string | null = null;
@@ -92,6 +94,7 @@ export class TwgLife {
   }
 
   async kill(signal: "SIGKILL" | "SIGTERM"): Promise<Ended> {
+    this.killed ||= this.alive && signal === "SIGKILL";
     await kill(this.#started, signal);
     return this.ended();
   }

@@ -35,6 +35,8 @@ export interface SinksTorture {
   readonly members: number;
   readonly recoveries: number;
   readonly kills: number;
+  /** Afterwards live ingest is killed at each point that was not reached. */
+  readonly points: boolean;
   /** Longest that there is mischief. */
   readonly minutes: number;
   /** Longest that one trouble of a server lasts. */
@@ -49,8 +51,8 @@ export interface SinksTorture {
 }
 
 const SESSION_MS = 6_000;
-/** Of a window of recovery, and of a member's place in the coverage. */
-const LEASE_MS = 15_000;
+/** Of a window of recovery. */
+const LEASE_MS = 8_000;
 /** A planned point that is not reached by then becomes a kill at a random moment. */
 const POINT_MS = 25_000;
 /** Longest that the end may take, once nothing troubles anybody any more. */
@@ -214,11 +216,10 @@ class SinksRun {
     const name = `${kind}-${slot}-${serial}`;
     const path = join(this.#o.folder, `${name}.toml`);
     await Bun.write(path, config(this.#config, kind, slot, serial));
-    const log = ["--log-level", kind === "ingest" ? "debug" : "info"];
     const args =
-      kind === "ingest"
-        ? ["stream", "-c", path, "--log-format", "json", ...log]
-        : ["recover", "-c", path, "--json", ...log];
+      kind === "ingest" || slot % 2 === 1
+        ? ["stream", "-c", path, "--log-format", "json", "--log-level", "debug"]
+        : ["recover", "-c", path, "--json", "--log-level", "info"];
     if (kind === "recovery") this.#counts.recoveries++;
     const life = new TwgLife(
       this.#o.folder,
@@ -275,7 +276,7 @@ class SinksRun {
     const { code, signal, failure } = await life.ended();
     if (signal === "SIGKILL") {
       this.#counts[`${kind}_kills`]++;
-      if (point !== null) this.#reached.add(`${kind} ${point}`);
+      if (point !== null && !life.killed) this.#reached.add(`${kind} ${point}`);
       return;
     }
     const fits = failure !== null && (kind === "ingest" ? MAY_END : MAY_GIVE_UP).test(failure);
@@ -291,7 +292,7 @@ class SinksRun {
   async catchUp(): Promise<void> {
     // What a name still holds would not be read.
     await Bun.sleep(SESSION_MS + 1_000);
-    const life = await this.#begin("ingest", 99, null, ["--until-caught-up"]);
+    const life = await this.#begin("ingest", 98, null, ["--until-caught-up"]);
     if (!(await life.endsWithin(CALM_MS))) {
       await life.kill("SIGKILL");
       throw new Error(`the last life did not catch up: ${life.log()}`);
@@ -299,6 +300,18 @@ class SinksRun {
     this.#running.delete(life);
     const { code, failure } = await life.ended();
     if (code !== 0) throw new Error(`the last life ended with ${code} (${failure}): ${life.log()}`);
+  }
+
+  /** Alone and not troubled, at each point that nobody reached; one that settles needs an intent that is left. */
+  async killIngest(): Promise<void> {
+    for (const point of this.#planned.ingest) {
+      if (this.#reached.has(`ingest ${point}`)) continue;
+      for (const at of point.startsWith("settle") ? ["after_intend:1", point] : [point]) {
+        const life = await this.#begin("ingest", 98, at);
+        if (!(await life.endsWithin(POINT_MS))) await life.kill("SIGKILL");
+        await this.#ended("ingest", life, at);
+      }
+    }
   }
 
   /** A member meets an outage of every sink beside the primary one, so that recovery has something to do in each. */
@@ -309,7 +322,7 @@ class SinksRun {
         return begin === undefined ? [] : [begin()];
       }),
     );
-    const life = await this.#begin("ingest", 99, null);
+    const life = await this.#begin("ingest", 98, null);
     for (const until = performance.now() + CALM_MS; life.acknowledged.length < 20 && life.alive; ) {
       if (performance.now() > until) break;
       await Bun.sleep(200);
@@ -323,7 +336,7 @@ class SinksRun {
     for (const { name, points } of this.#places)
       for (const point of points) {
         if (!this.#planned.recovery.includes(point) || this.#reached.has(`recovery ${point}`)) continue;
-        const life = await this.#begin("recovery", 99, point, ["--sink", name]);
+        const life = await this.#begin("recovery", 98, point, ["--sink", name]);
         if (!(await life.endsWithin(CALM_MS))) await life.kill("SIGKILL");
         await this.#ended("recovery", life, point);
         // Nothing was missing any more.
@@ -335,7 +348,7 @@ class SinksRun {
   async recover(): Promise<void> {
     const until = performance.now() + CALM_MS;
     for (;;) {
-      const life = await this.#begin("recovery", 99, null);
+      const life = await this.#begin("recovery", 98, null);
       if (!(await life.endsWithin(CALM_MS))) await life.kill("SIGKILL");
       this.#running.delete(life);
       const { code, failure } = await life.ended();
@@ -401,12 +414,12 @@ export async function tortureSinks(
   const places = [raw, ...beside];
   try {
     const protocol: Protocol = o.seed % 2 === 0 ? "classic" : "consumer";
-    const shared = { folder: o.folder, topic, protocol, sessionMs: SESSION_MS, places };
+    const shared = { folder: o.folder, topic, protocol, sessionMs: SESSION_MS, leaseMs: LEASE_MS, places };
     const run = new SinksRun(o, { ...shared, bootstrap: served.plain, away }, raw, beside);
     const troubler = new Troubler(places, o.troubleMs, o.seed);
     const rate = Math.max(20, Math.ceil(o.records / Math.max(20, o.kills * KILL_S)));
     const feeder = await feed(served, topic, { partitions: o.partitions, rate, spoil: SPOIL, pad: PAD });
-    const fed = await tormented(run, troubler, feeder);
+    const fed = await tormented(run, troubler, feeder, o.points);
     await run.catchUp();
     await run.killRecovery();
     await run.catchUp();
@@ -430,11 +443,12 @@ export async function tortureSinks(
   }
 }
 
-async function tormented(run: SinksRun, troubler: Troubler, feeder: Feeder): Promise<Fed> {
+async function tormented(run: SinksRun, troubler: Troubler, feeder: Feeder, points: boolean): Promise<Fed> {
   try {
     troubler.begin();
     await run.mischief();
     await troubler.stop();
+    if (points) await run.killIngest();
     await run.outage();
     return await feeder.stop();
   } finally {
@@ -484,6 +498,9 @@ function result(o: SinksTorture, r: Outcome): Record<string, unknown> & { readon
     reader: "pyarrow, psql, librdkafka",
     seed: o.seed,
     ...(o.canary === null ? {} : { canary: o.canary }),
-    clean: Object.values(bad).every((n) => n === 0) && r.run.kills >= o.kills,
+    clean:
+      Object.values(bad).every((n) => n === 0) &&
+      r.run.kills >= o.kills &&
+      (!o.points || r.run.unreached().length === 0),
   };
 }
