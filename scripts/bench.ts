@@ -109,7 +109,9 @@ function twgOf(): readonly string[] {
   return [process.execPath, "src/main.ts"];
 }
 
-const NEED_BROKER = new Set(["raw-consume", "produce", "group", "kafka-parquet", "kafka-postgres", "memory"]);
+const NEED_BROKER = new Set([
+  ...["raw-consume", "produce", "group", "kafka-parquet", "kafka-postgres", "memory", "recovery"],
+]);
 
 async function run(): Promise<void> {
   const names = positionals.length > 0 ? positionals : Object.keys(BENCHES);

@@ -61,7 +61,8 @@ export class ParquetWriter implements RawWriter {
     } as const;
     this.#context = new PageContext(
       options.compression === "zstd" ? zstd : null,
-      new SlabPool(),
+      // As much as a row group is at most: what a full one leaves behind is there for the next.
+      new SlabPool(options.row_group_bytes),
       parts.codecs.crc32,
     );
   }

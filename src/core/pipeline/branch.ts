@@ -154,8 +154,7 @@ export class Branch<B extends BranchBatch> {
   }
 
   /**
-   * Resolves when there is room for what comes next, when the sink was let go, or after a while: a sink that is merely
-   * slower than the source slows the lane down, one that is stuck does so once.
+   * Resolves when there is room, the sink was let go, or after a while: a merely slow one slows the lane, one that is stuck does once.
    */
   async relief(): Promise<void> {
     if (!this.crowded) return;
@@ -171,8 +170,9 @@ export class Branch<B extends BranchBatch> {
     return this.#until === null && !this.pressing && this.held > this.#o.holdBytes / 2;
   }
 
+  /** What an open set holds once it is flushed is not waited for: no wait makes it less. */
   #relieve(): void {
-    if (!this.crowded) this.#waits.release();
+    if (!this.crowded || (!this.#running && this.#closed.length === 0)) this.#waits.release();
   }
 
   /** The primary's set was sealed. */

@@ -393,6 +393,23 @@ describe("a lane that waits for room", () => {
     expect(wait.done).toBe(true);
   });
 
+  test("does not wait for what a flushed set keeps: an open row group, memory that is used again", async () => {
+    branch = made({ rollBytes: 1_000 });
+    claim();
+    give(0, 45);
+    const [writer] = writers;
+    const flush = Promise.withResolvers<void>();
+    writer!.flush = () => flush.promise;
+    give(45, 90);
+    const wait = relieved();
+    await settle(500);
+    expect(wait.done).toBe(false);
+    flush.resolve();
+    await settle();
+    expect([wait.done, of("detached").length]).toEqual([true, 0]);
+    expect(give(90, 99)).toBe(true);
+  });
+
   test("waits while a flush brings it, and misses nothing", async () => {
     claim();
     give(0, 45);

@@ -5,18 +5,24 @@
 export const SLAB_BYTES = 128 * 1024;
 /** Bytes of a slab that are rather copied than kept in a slab of their own: most columns have a few dozen. */
 const COPY_BELOW = SLAB_BYTES / 4;
-/** Blocks that are kept although nobody needs them: 16 MiB, more than one row group of one file. */
-const MOST_FREE = 128;
+/** Bytes that are kept although nobody needs them: more than one row group of one file. */
+const MOST_FREE_BYTES = 16 * 1024 * 1024;
 
 export class SlabPool {
   readonly #free: Uint8Array[] = [];
+  readonly #mostFree: number;
+
+  /** `mostFreeBytes`: kept at most. */
+  constructor(mostFreeBytes: number = MOST_FREE_BYTES) {
+    this.#mostFree = Math.ceil(Math.min(mostFreeBytes, MOST_FREE_BYTES) / SLAB_BYTES);
+  }
 
   take(): Uint8Array {
     return this.#free.pop() ?? new Uint8Array(SLAB_BYTES);
   }
 
   give(slab: Uint8Array): void {
-    if (this.#free.length < MOST_FREE) this.#free.push(slab);
+    if (this.#free.length < this.#mostFree) this.#free.push(slab);
   }
 
   get freeBytes(): number {
