@@ -45,7 +45,10 @@ export async function* kafkaPostgres(o: BenchOptions): AsyncGenerator<Figure> {
   }
 }
 
-async function theServer(folder: string): Promise<{ server: PostgresServer; stop: () => Promise<void> }> {
+/** The one of the test runner, or one that is started in the folder. */
+export async function theServer(
+  folder: string,
+): Promise<{ server: PostgresServer; stop: () => Promise<void> }> {
   const given = process.env.TWG_REAL_POSTGRES;
   const known = given === undefined ? null : loadPostgres((JSON.parse(given) as { folder: string }).folder);
   if (known !== null) return { server: known, stop: () => Promise.resolve() };

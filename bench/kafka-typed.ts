@@ -20,7 +20,7 @@ import { builderOf } from "../src/core/types/column-builder.ts";
 import type { ColumnField } from "../src/core/types/table-batch.ts";
 import { parseType } from "../src/core/types/type-text.ts";
 import { type BenchOptions, type Figure, median, medianSeen, round } from "./figure.ts";
-import { ORDER_AVRO, ORDER_COLUMNS, orderJson } from "./orders.ts";
+import { ORDER_AVRO, ORDER_COLUMNS, orderPayloads } from "./orders.ts";
 import { type Ran, runProcess } from "./process.ts";
 import { PARTITIONS } from "./topics.ts";
 
@@ -49,11 +49,7 @@ function fields(): ColumnField[] {
 
 /** Payloads of the orders [first, first + count). */
 function payloads(format: Format, first: number, count: number): Payloads {
-  const parts = Array.from({ length: count }, (_, i) => new TextEncoder().encode(orderJson(first + i)));
-  const ends = new Int32Array(count);
-  for (let i = 0; i < count; i++) ends[i] = (ends[i - 1] ?? 0) + parts[i]!.length;
-  const starts = ends.map((end, i) => end - parts[i]!.length);
-  const json: Payloads = { bytes: new Uint8Array(Buffer.concat(parts)), starts, ends, count };
+  const json = orderPayloads(first, count);
   if (format === "json") return json;
   const table = fields();
   const columns = table.map((f) => builderOf(f.type));

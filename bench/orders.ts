@@ -2,6 +2,8 @@
  * JSON orders for benchmarks: line i is a pure function of a fixed seed and i. The same bytes as the project's
  * Java generator of bench data, so that figures can be compared with those of the end-to-end runs.
  */
+import type { Payloads } from "../src/core/codecs/record-codec.ts";
+
 const SEED = 0x7477672d62656e63n;
 const BASE_MS = 1_767_225_600_000;
 const MASK = (1n << 64n) - 1n;
@@ -47,6 +49,15 @@ export function orderJson(i: number): string {
     items,
     flags,
   });
+}
+
+/** The orders [first, first + count). */
+export function orderPayloads(first: number, count: number): Payloads {
+  const parts = Array.from({ length: count }, (_, i) => new TextEncoder().encode(orderJson(first + i)));
+  const ends = new Int32Array(count);
+  for (let i = 0; i < count; i++) ends[i] = (ends[i - 1] ?? 0) + parts[i]!.length;
+  const starts = ends.map((end, i) => end - parts[i]!.length);
+  return { bytes: new Uint8Array(Buffer.concat(parts)), starts, ends, count };
 }
 
 /** Their columns; in the Avro schema money is text, so both have the same. */

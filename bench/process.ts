@@ -101,3 +101,20 @@ export async function serveProcess(
   }
   throw new Error(`${command.join(" ")} ended before it was ready`);
 }
+
+/** A process that serves until `stop`, and says nothing. */
+export function startProcess(command: readonly string[]): {
+  readonly ended: () => boolean;
+  stop(): Promise<void>;
+} {
+  const child = Bun.spawn([...command], { stdin: "ignore", stdout: "ignore", stderr: "ignore" });
+  running.add(child);
+  return {
+    ended: () => child.exitCode !== null,
+    async stop() {
+      child.kill("SIGTERM");
+      await child.exited;
+      running.delete(child);
+    },
+  };
+}

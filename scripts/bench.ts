@@ -24,7 +24,7 @@ import { decodeRecords, parquetWrite } from "../bench/lane-work.ts";
 import { runProcess } from "../bench/process.ts";
 import { produce } from "../bench/produce.ts";
 import { rawConsume } from "../bench/raw-consume.ts";
-import { recovery } from "../bench/recovery.ts";
+import { recovery } from "../bench/recovery/recovery.ts";
 import { startup } from "../bench/startup.ts";
 
 const BENCHES: Readonly<Record<string, Bench>> = {

@@ -1,34 +1,25 @@
-/**
- * Recovery, beside what it is measured by: the same records live, and what the sink alone takes. All on one machine, in
- * turn, rows compared by a hash of their columns.
- */
-import { mkdtempSync, rmSync } from "node:fs";
+/** A pipeline that is run by the bench, in a folder of its own, and what is said of a run of it beside another. */
+import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DuckEngine, sqlText } from "../src/adapters/duckdb/engine.ts";
-import {
-  type BenchOptions,
-  type Figure,
-  inTurn,
-  median,
-  medianSeen,
-  ratioOf,
-  round,
-  sameHash,
-} from "./figure.ts";
-import { ORDER_COLUMNS } from "./orders.ts";
-import { type Ran, runProcess } from "./process.ts";
-import { type Topic, topicOf } from "./topics.ts";
+import { DuckEngine, sqlText } from "../../src/adapters/duckdb/engine.ts";
+import { type BenchOptions, type Figure, median, medianSeen, ratioOf, round } from "../figure.ts";
+import { ORDER_COLUMNS } from "../orders.ts";
+import { type Ran, runProcess } from "../process.ts";
+import type { Topic } from "../topics.ts";
 
 /** One pipeline in a folder of its own. */
-class Pipeline {
+export class Pipeline {
   readonly folder: string = mkdtempSync(join(tmpdir(), "twg-bench-recovery-"));
   readonly #o: BenchOptions;
   readonly #topic: Pick<Topic, "bootstrap" | "name">;
+  readonly #rawOptions: string;
 
-  constructor(o: BenchOptions, topic: Pick<Topic, "bootstrap" | "name">) {
+  /** `rawOptions`: of the raw sink, as TOML. */
+  constructor(o: BenchOptions, topic: Pick<Topic, "bootstrap" | "name">, rawOptions = "") {
     this.#o = o;
     this.#topic = topic;
+    this.#rawOptions = rawOptions;
   }
 
   /** The file of a pipeline with these sinks beside the raw one. `more`: other sections. */
@@ -53,6 +44,7 @@ name = "raw"
 type = "parquet"
 role = "primary_raw"
 path = "${folder}/raw"
+${this.#rawOptions}
 ${sinks.join("\n")}
 ${sinks.some((s) => s.includes('"decoded"')) ? `[decode]\nformat = "json"\nschema_file = "${schema}"\non_error = "fail"` : ""}
 ${more.includes("[observability]") ? "" : '[observability]\nlisten = "off"'}
@@ -70,8 +62,29 @@ ${more}
     return runProcess([...this.#o.twg, "recover", "-c", config]);
   }
 
+  /** Of the raw files. */
+  rawBytes(): number {
+    return this.#rawFiles().reduce((n, f) => n + statSync(f).size, 0);
+  }
+
+  /** When the last raw file got its name, seconds since `begun` (of the wall clock, ms). */
+  rawSeconds(begun: number): number {
+    return (Math.max(...this.#rawFiles().map((f) => statSync(f).mtimeMs)) - begun) / 1000;
+  }
+
+  #rawFiles(): readonly string[] {
+    const files = readdirSync(join(this.folder, "raw"), { recursive: true, withFileTypes: true });
+    return files
+      .filter((f) => f.isFile() && f.name.endsWith(".parquet"))
+      .map((f) => join(f.parentPath, f.name));
+  }
+
   clear(...folders: readonly string[]): void {
     for (const f of folders) rmSync(join(this.folder, f), { recursive: true, force: true });
+  }
+
+  drop(): void {
+    rmSync(this.folder, { recursive: true, force: true });
   }
 
   /** Count of the rows of Parquet files in a folder, and a hash of these columns. */
@@ -89,64 +102,8 @@ ${more}
   }
 }
 
-export async function* recovery(o: BenchOptions): AsyncGenerator<Figure> {
-  const topic = await topicOf(o, "orders", "none", o.small ? 20_000 : 2_000_000);
-  if (topic === null) return;
-  try {
-    yield* intoParquet(o, topic);
-  } finally {
-    await topic.release();
-  }
-}
-
-const TYPED = `[[sink]]
-name = "side"
-type = "parquet"
-receives = "decoded"
-path = "FOLDER/side"`;
-const COPY = TYPED.replace("decoded", "raw");
-/** What is stamped by who writes is left out. */
-const KEPT = ["_twg_source_partition", "_twg_source_offset", "_twg_record_id"];
-
-async function* intoParquet(o: BenchOptions, topic: Topic): AsyncGenerator<Figure> {
-  for (const [what, sink, columns] of [
-    ["typed Parquet", TYPED, [...Object.keys(ORDER_COLUMNS), ...KEPT.slice(0, 2)]],
-    ["raw Parquet", COPY, [...KEPT, "_twg_source_value"]],
-  ] as const) {
-    const live = new Pipeline(o, topic);
-    const late = new Pipeline(o, topic);
-    try {
-      const side = (p: Pipeline) => sink.replace("FOLDER", p.folder);
-      const hashes: string[] = [];
-      await late.stream(await late.config("raw", []));
-      const [both, filled] = [
-        await live.config("both", [side(live)]),
-        await late.config("both", [side(late)]),
-      ];
-      const runs = await inTurn(
-        o.rounds,
-        async () => {
-          late.clear("side");
-          const ran = await late.recover(filled);
-          hashes.push(late.hash("side", columns));
-          return ran;
-        },
-        async () => {
-          live.clear("side", "raw", "state");
-          const ran = await live.stream(both);
-          hashes.push(live.hash("side", columns));
-          return ran;
-        },
-      );
-      yield figureOf(`recovery into ${what}`, topic.records, runs, sameHash(what, hashes));
-    } finally {
-      for (const p of [live, late]) rmSync(p.folder, { recursive: true, force: true });
-    }
-  }
-}
-
 /** Of recovery beside the live pipeline that has its sink and the raw one. */
-function figureOf(
+export function figureOf(
   bench: string,
   n: number,
   { subject, peer }: { readonly subject: readonly Ran[]; readonly peer: readonly Ran[] },

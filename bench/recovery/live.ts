@@ -1,0 +1,179 @@
+/**
+ * Live ingest that is offered half of what it can take, while recovery fills a gap of the same sink at its limit: the lag
+ * before recovery begins, and at its begin and end.
+ */
+import { createTopics } from "../../src/adapters/kafka/admin.ts";
+import { KafkaClient } from "../../src/adapters/kafka/client.ts";
+import { consumerSettings } from "../../src/adapters/kafka/consumer.ts";
+import { columnsOfPayloads } from "../../src/adapters/kafka/producer/columns.ts";
+import { KafkaProducer } from "../../src/adapters/kafka/producer/producer.ts";
+import { kafkaRecordParts } from "../../src/commands/kafka-parts.ts";
+import { freePorts } from "../../test/servers/ports.ts";
+import { type BenchOptions, type Figure, median, round } from "../figure.ts";
+import { orderPayloads } from "../orders.ts";
+import { startProcess } from "../process.ts";
+import { PARTITIONS, type Topic } from "../topics.ts";
+import { Pipeline } from "./pipeline.ts";
+
+const SIDE = `[[sink]]
+name = "side"
+type = "parquet"
+receives = "decoded"
+path = "FOLDER/side"`;
+const BATCH = 2_000;
+const BATCHES = 50;
+const LOOK_MS = 250;
+/** Of what recovery takes without a limit. */
+const LIMIT = 4;
+const QUIET_S = 10;
+
+/** `typed`: the rates into the same sinks, of recovery and live. */
+export async function* besideLive(o: BenchOptions, topic: Topic, typed: Figure): AsyncGenerator<Figure> {
+  if (o.bootstrap === null) {
+    o.say("SKIP: recovery beside live ingest: needs a real broker (--bootstrap)");
+    return;
+  }
+  const offered = (typed.peer_value ?? 0) / 2;
+  const name = `twg-bench-beside-${process.pid}-${Date.now()}`;
+  const feed = await Feed.open(o.bootstrap, name);
+  const pipeline = new Pipeline(o, { bootstrap: o.bootstrap, name });
+  try {
+    const backlog = o.small ? 10_000 : topic.records;
+    await feed.send(backlog, Number.POSITIVE_INFINITY);
+    await pipeline.stream(await pipeline.config("raw", []));
+    const limit = Math.ceil((pipeline.rawBytes() / backlog) * (typed.value / LIMIT));
+    const [port] = await freePorts(1);
+    const config = await pipeline.config(
+      "both",
+      [SIDE.replace("FOLDER", pipeline.folder)],
+      `[recovery]\nmax_bytes_per_s = ${limit}\n[observability]\nlisten = "127.0.0.1:${port}"`,
+    );
+    yield {
+      ...(await measured(o, feed, pipeline, config, port!, offered)),
+      n: backlog,
+      limit_bytes_per_s: limit,
+    };
+  } finally {
+    await feed.close();
+    pipeline.drop();
+  }
+}
+
+async function measured(
+  o: BenchOptions,
+  feed: Feed,
+  pipeline: Pipeline,
+  config: string,
+  port: number,
+  offered: number,
+): Promise<Figure> {
+  const lags: { readonly at: number; readonly lag: number }[] = [];
+  const live = startProcess([...o.twg, "stream", "-c", config]);
+  while ((await lagOf(port)) === null) {
+    if (live.ended()) throw new Error("twg stream ended before it was ready");
+    await Bun.sleep(LOOK_MS);
+  }
+  const begun = performance.now();
+  const now = () => (performance.now() - begun) / 1000;
+  let isOver = false;
+  const feeding = feed.send(Number.POSITIVE_INFINITY, offered, () => isOver);
+  const looking = (async () => {
+    while (!isOver) {
+      const lag = await lagOf(port);
+      if (lag !== null) lags.push({ at: now(), lag });
+      await Bun.sleep(LOOK_MS);
+    }
+  })();
+  try {
+    await Bun.sleep((o.small ? 1 : QUIET_S) * 1000);
+    const from = now();
+    const ran = await pipeline.recover(config);
+    const to = now();
+    isOver = true;
+    const sent = await feeding;
+    const seconds = now();
+    await looking;
+    const of = (first: number, last: number) =>
+      Math.round(median(lags.filter((l) => l.at >= first && l.at < last).map((l) => l.lag)));
+    const [before, third] = [of(from / 2, from), (to - from) / 3];
+    return {
+      bench: "live ingest at half of its capacity, recovery beside it at its limit",
+      subject: "lag of twg stream in the last third of recovery",
+      peer: "the same before recovery began",
+      unit: "records",
+      value: of(to - third, to),
+      peer_value: before,
+      ratio: null,
+      hash: null,
+      n: 0,
+      cpu_per_million: null,
+      peer_cpu_per_million: null,
+      lag_in_first_third: of(from, from + third),
+      largest_lag: Math.max(...lags.map((l) => l.lag)),
+      offered_per_s: Math.round(sent / seconds),
+      recovery_s: round(ran.seconds),
+    };
+  } finally {
+    isOver = true;
+    await live.stop();
+    await Promise.allSettled([feeding, looking]);
+  }
+}
+
+async function lagOf(port: number): Promise<number | null> {
+  try {
+    const stats = (await (await fetch(`http://127.0.0.1:${port}/stats`)).json()) as { lag: number | null };
+    return stats.lag;
+  } catch {
+    return null;
+  }
+}
+
+/** Orders, sent at a rate. */
+class Feed {
+  readonly #client: KafkaClient;
+  readonly #producer: KafkaProducer;
+  readonly #topic: string;
+  readonly #batches = Array.from({ length: BATCHES }, (_, b) =>
+    columnsOfPayloads(orderPayloads(b * BATCH, BATCH)),
+  );
+
+  private constructor(client: KafkaClient, producer: KafkaProducer, topic: string) {
+    this.#client = client;
+    this.#producer = producer;
+    this.#topic = topic;
+  }
+
+  static async open(bootstrap: string, topic: string): Promise<Feed> {
+    const signal = AbortSignal.timeout(60_000);
+    const parts = kafkaRecordParts();
+    const client = new KafkaClient(consumerSettings({ bootstrap: [bootstrap], topics: [topic] }), parts);
+    await createTopics(client, [{ name: topic, partitions: PARTITIONS, replicas: 1 }], signal);
+    const producer = new KafkaProducer(client, { compression: "none" }, parts);
+    await producer.start(signal);
+    return new Feed(client, producer, topic);
+  }
+
+  /** Resolves with how many were sent. `perSecond`: at most. */
+  async send(records: number, perSecond: number, isOver: () => boolean = () => false): Promise<number> {
+    const signal = AbortSignal.timeout(600_000);
+    const begun = performance.now();
+    let sent = 0;
+    for (let b = 0; sent < records && !isOver(); b++) {
+      const ahead = (sent / perSecond) * 1000 - (performance.now() - begun);
+      if (ahead > 0) await Bun.sleep(ahead);
+      await this.#producer.send(this.#topic, this.#batches[b % BATCHES]!, {
+        partition: b % PARTITIONS,
+        signal,
+      });
+      sent += BATCH;
+    }
+    await this.#producer.flush(signal);
+    return sent;
+  }
+
+  async close(): Promise<void> {
+    await this.#producer.close(AbortSignal.timeout(60_000));
+    this.#client.close();
+  }
+}
