@@ -48,9 +48,9 @@ export function laneBranches(
     bundled: () => {
       for (const b of all) b.bundled();
     },
-    relief: async () => {
+    relief: async (isReplay) => {
       await derived?.stage.relief();
-      for (const b of all) await b.relief();
+      for (const b of all) await b.relief(isReplay);
     },
     primarySealed: (reason) => {
       for (const b of all) b.primarySealed(reason);

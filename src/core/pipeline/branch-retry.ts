@@ -10,10 +10,19 @@ export class BranchRetry {
   readonly #clock: Clock;
   readonly #trouble: (failure: Failure | null) => void;
   #wake: (() => void) | null = null;
+  #isFailing = false;
 
   constructor(clock: Clock, trouble: (failure: Failure | null) => void) {
     this.#clock = clock;
-    this.#trouble = trouble;
+    this.#trouble = (failure) => {
+      this.#isFailing = failure !== null;
+      trouble(failure);
+    };
+  }
+
+  /** What was tried last failed, and is tried again. */
+  get isFailing(): boolean {
+    return this.#isFailing;
   }
 
   async run<T>(isDropped: () => boolean, fn: () => Promise<T>): Promise<T> {
@@ -22,7 +31,14 @@ export class BranchRetry {
       if (isDropped()) throw DROPPED;
     };
     try {
-      return await waitedOut({ pause, trouble: this.#trouble }, fn, (f) => !isDropped() && isOutage(f));
+      const value = await waitedOut(
+        { pause, trouble: this.#trouble },
+        fn,
+        (f) => !isDropped() && isOutage(f),
+      );
+      // Also of what was given up before.
+      this.#isFailing = false;
+      return value;
     } catch (e) {
       if (isDropped()) throw DROPPED;
       throw e;

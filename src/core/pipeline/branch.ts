@@ -156,8 +156,9 @@ export class Branch<B extends BranchBatch> {
   /**
    * Resolves when there is room, the sink was let go, or after a while: a merely slow one slows the lane, one that is stuck does once.
    */
-  async relief(): Promise<void> {
-    if (!this.crowded) return;
+  async relief(isReplay = false): Promise<void> {
+    // Raw that is read again waits for nothing else; live records do not wait for a server that is known to be away.
+    if (!this.crowded || (this.#retry.isFailing && !isReplay)) return;
     this.bundled();
     const waited = this.#waits.wait(RELIEF_MS, () => this.detach(this.#full()));
     this.#relieve();
@@ -227,8 +228,10 @@ export class Branch<B extends BranchBatch> {
       }
       case "settled":
         this.#unsettled.delete(m.id);
-        if (m.landed) this.#pauseMs = PAUSE_FIRST_MS;
-        else
+        if (m.landed) {
+          this.#pauseMs = PAUSE_FIRST_MS;
+          this.#waits.renew();
+        } else
           this.detach(
             new Failure("sink.behind", `set ${m.id} was refused`, { at: this.#o.name, retry: true }),
           );
@@ -378,14 +381,10 @@ export class Branch<B extends BranchBatch> {
       this.#closed = this.#closed.filter((s) => s !== set);
       this.#writers.give(set);
       const { id, reason, openedAt } = set;
-      if ("refused" in files)
-        return this.#o.post({
-          t: "refused",
-          id,
-          epoch: this.#epoch,
-          reason: files.refused,
-          detail: files.detail,
-        });
+      if ("refused" in files) {
+        const { refused, detail } = files;
+        return this.#o.post({ t: "refused", id, epoch: this.#epoch, reason: refused, detail });
+      }
       const sealMs = this.#o.clock.monotonic() - start;
       const [{ lane }, epoch] = [this.#o, this.#epoch];
       const landed = withoutSpans(spans, files.leftOut?.uncovered);

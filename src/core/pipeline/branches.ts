@@ -67,8 +67,8 @@ export class Branches<B extends BranchBatch> {
   }
 
   /** Resolves when each has room for what comes next, or was waited for long enough. */
-  async relief(): Promise<void> {
-    for (const { branch } of this.#all) await branch.relief();
+  async relief(isReplay: boolean): Promise<void> {
+    for (const { branch } of this.#all) await branch.relief(isReplay);
   }
 
   primarySealed(reason: Parameters<Branch<B>["primarySealed"]>[0]): void {

@@ -4,20 +4,33 @@ import type { Clock } from "../time/clock.ts";
 export class LaneWaits {
   readonly #clock: Clock;
   #waiting: (() => void)[] = [];
+  #isSpent = false;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Resolves with the next `release`. `late`: it did not come in time; it is asked to see to one. */
+  /**
+   * Resolves with the next `release`. `late`: it did not come in time; it is asked to see to one. Then nobody waits any
+   * more until `renew`.
+   */
   wait(atMostMs: number, late: () => void): Promise<void> {
+    if (this.#isSpent) return Promise.resolve();
     return new Promise((resolve) => {
-      const timer = this.#clock.after(atMostMs, late);
+      const timer = this.#clock.after(atMostMs, () => {
+        this.#isSpent = true;
+        late();
+      });
       this.#waiting.push(() => {
         timer.cancel();
         resolve();
       });
     });
+  }
+
+  /** The sink moves again. */
+  renew(): void {
+    this.#isSpent = false;
   }
 
   release(): void {

@@ -221,7 +221,8 @@ export class Lane {
 
   /** Sinks beside the primary one have room again, or were waited for long enough. */
   async #relieved(): Promise<void> {
-    if (this.#o.branches !== undefined) await this.#orInterrupted(this.#o.branches.relief());
+    if (this.#o.branches !== undefined)
+      await this.#orInterrupted(this.#o.branches.relief(this.#o.decoder.resumes === true));
     this.#unlessStopped();
     if (this.#o.branches?.pressing === true) await this.#seal("branch");
   }

@@ -377,9 +377,9 @@ test("a set that cannot be completed is missed, and the sink is let go for a whi
 });
 
 describe("a lane that waits for room", () => {
-  const relieved = () => {
+  const relieved = (isReplay = false) => {
     const state = { done: false };
-    void branch.relief().then(() => {
+    void branch.relief(isReplay).then(() => {
       state.done = true;
     });
     return state;
@@ -450,6 +450,27 @@ describe("a lane that waits for room", () => {
     const again = relieved();
     await settle();
     expect(again.done).toBe(true);
+    // Taken back after a while: a second wait would hold the lane up as long again.
+    writers[0]!.rows = 0;
+    claim();
+    expect(give(90, 150)).toBe(true);
+    const later = relieved();
+    await settle();
+    expect([later.done, of("detached").length]).toEqual([true, 1]);
+  });
+
+  test("does not wait for a server that is away, which raw that is read again does", async () => {
+    claim();
+    give(0, 45);
+    failures = [down(), down()];
+    branch.bundled();
+    await settle();
+    give(45, 90);
+    const [live, replay] = [relieved(), relieved(true)];
+    await settle(10);
+    expect([live.done, replay.done, of("detached").length]).toEqual([true, false, 0]);
+    await settle(10_000);
+    expect(replay.done).toBe(true);
   });
 });
 
