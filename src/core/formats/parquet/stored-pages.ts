@@ -29,6 +29,8 @@ export interface StoredPages {
   readonly pages: readonly StoredPage[];
 }
 
+/** Of a page; ours end at some 30,000, but where lists are empty. */
+const MOST_VALUES = 16 * 1024 * 1024;
 /** Of memory for one page, kept from one to the next. */
 const KEEP_BYTES = 4 * 1024 * 1024;
 
@@ -49,7 +51,9 @@ export function storedPages(
     const h = headerAt(at, chunk.to, "a column", "raw that is read again", { read });
     const from = at + h.headerBytes;
     const page = { at: from, bytes: h.bytes, rawBytes: h.rawBytes, values: h.values, encoding: h.encoding };
-    if (h.bytes < 0 || h.rawBytes < 0 || from + h.bytes > chunk.to)
+    // Memory is taken by their number.
+    if (h.values > MOST_VALUES) return null;
+    if (h.bytes < 0 || h.rawBytes < 0 || h.values < 0 || from + h.bytes > chunk.to)
       throw new PageDamage("a page ends behind its column");
     if (h.kind === PAGE.dictionary && dictionary === null && pages.length === 0) dictionary = page;
     else if (h.kind !== PAGE.data || !encodings.includes(h.encoding)) return null;
