@@ -91,6 +91,16 @@ export const CASES: readonly Case[] = [
     owners: [{ streams: [A], groupEpoch: null }, RECOVERY],
   },
   {
+    name: "lease_below_head",
+    ...{ batches: TWO, sinks: 2, crashes: 1, life: "known" },
+    before: [
+      { streams: [A], groupEpoch: null, misses: [0, 1] },
+      // It has claimed the stream, and let go of nothing yet.
+      { streams: [A], groupEpoch: null, batches: 0, stays: true },
+    ],
+    owners: [RECOVERY],
+  },
+  {
     name: "lease_of_silent",
     ...{ batches: TWO, sinks: 2, crashes: 1, life: "unknown" },
     before: [{ streams: [A], groupEpoch: null, batches: 1, misses: [0] }],

@@ -11,7 +11,10 @@ type SpanJson = readonly [stream: string, from: string, next: string, ...unknown
 
 export interface LeasesJson {
   readonly owners: readonly { readonly instance: string }[];
-  readonly streams: readonly { readonly stream: string; readonly owner: string | null }[];
+  readonly streams: readonly {
+    readonly stream: string;
+    readonly owner: string | null;
+  }[];
   readonly leases: readonly LeaseJson[];
   readonly intents: readonly {
     readonly id: string;

@@ -86,5 +86,6 @@ export class Operations {
 function seenText(value: unknown): string {
   if (value === null || typeof value !== "object") return String(value);
   const bytes = (value as { readonly bytes?: Uint8Array }).bytes;
-  return bytes === undefined ? JSON.stringify(value) : String(Bun.hash(bytes));
+  const plain = (_: string, v: unknown) => (typeof v === "bigint" ? String(v) : v);
+  return bytes === undefined ? JSON.stringify(value, plain) : String(Bun.hash(bytes));
 }

@@ -31,6 +31,8 @@ export interface OwnerWorld {
   readonly acknowledged: (spans: readonly Span[]) => void;
   /** Recovery is beside: batch after batch, the second sink is given what the first takes on the same turn, and heads are told. */
   readonly leases: boolean;
+  /** A set was refused since its positions are somebody else's. */
+  readonly overlapped: (who: number, detail: string) => void;
 }
 
 export interface OwnerOptions {
@@ -44,6 +46,8 @@ export interface OwnerOptions {
   readonly batches?: number;
   /** Batches that the second sink does not get from it. */
   readonly misses?: readonly number[];
+  /** It does not leave. */
+  readonly stays?: true;
 }
 
 interface Held {
@@ -108,10 +112,12 @@ export class Owner {
         this.#gate.cover(n, spans);
         if (n === 0) this.#heads.landed(spans);
         else this.#heads.settled(spans);
+        if (n === 0 && this.#w.leases) void this.#beat();
         if (n === 0 && canary !== "early_ack") this.#w.acknowledged(spans);
         this.#looks();
       },
-      refused: () => {
+      refused: (_id, _lane, reason, detail) => {
+        if (reason === "overlap") this.#w.overlapped(this.serial, detail);
         end.inFlight--;
 
         end.rewind = true;
@@ -162,10 +168,18 @@ export class Owner {
     else
       for (const batch of batches) {
         await this.#lands([batch]);
-        for (const sink of this.#sinks.slice(1))
-          await sink.keeper.heartbeat(this.#heads.take(new Set(sink.held.keys())));
+        await this.#beat();
       }
+    if (this.#o.stays) await new Promise(() => {});
     for (const sink of this.#sinks) await sink.keeper.close();
+  }
+
+  /** Also while sets of the second sink are under way. */
+  async #beat(): Promise<void> {
+    for (const sink of this.#sinks.slice(1))
+      await sink.keeper.heartbeat(this.#heads.take(new Set(sink.held.keys()))).catch((e) => {
+        this.#failure ??= asFailure(e);
+      });
   }
 
   async #lands(batches: readonly (readonly Span[])[]): Promise<void> {

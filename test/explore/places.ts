@@ -81,7 +81,10 @@ export class Place {
       write: (expected, bytes) =>
         ask("write", true, () => {
           if (recovers && this.#canary === "lost_lease") this.#keepsOwn(owner, bytes);
-          return this.#write(expected, bytes);
+          return this.#write(
+            expected,
+            recovers && this.#canary === "over_head" ? this.#withOwners(bytes) : bytes,
+          );
         }),
       putSegment: (name, bytes) => ask("segment", true, () => void this.segments.set(name, bytes)),
       getSegment: (name) => ask("segment?", false, () => this.segments.get(name) ?? null),
@@ -105,6 +108,17 @@ export class Place {
       : {};
     const bytes = new TextEncoder().encode(JSON.stringify({ ...state, streams, ...back }));
     return { ...this.newest, bytes };
+  }
+
+  /** It decides without owners, and leaves them. */
+  #withOwners(bytes: Uint8Array): Uint8Array {
+    const state = JSON.parse(new TextDecoder().decode(bytes)) as StateJson;
+    const now = stateOf(this)?.streams ?? [];
+    const streams = state.streams.map((s) => ({
+      ...s,
+      owner: now.find((o) => o.stream === s.stream)?.owner ?? null,
+    }));
+    return new TextEncoder().encode(JSON.stringify({ ...state, streams }));
   }
 
   #keepsOwn(owner: number, bytes: Uint8Array): void {

@@ -103,7 +103,10 @@ export class Recoverer {
     const observer = { emit: () => {} };
     let failure: Failure | null = null;
     const listener = {
-      ...{ committed: () => {}, refused: () => {}, trouble: () => {} },
+      ...{ committed: () => {}, trouble: () => {} },
+      refused: (_id: string, _lane: number, reason: string, detail: string) => {
+        if (reason === "overlap") this.#w.overlapped(this.serial, detail);
+      },
       failed: (f: Failure) => {
         failure = f;
       },

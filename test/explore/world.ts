@@ -118,6 +118,9 @@ export class World {
       leases: this.#leases,
       life: (other: number) => this.#life(other),
       acknowledged: (spans: readonly Span[]) => this.#acknowledged(spans),
+      overlapped: (who: number, detail: string) => {
+        if (this.#leases) this.#complaints.push(`owner ${who} is refused: ${detail}`);
+      },
     };
     const recovers = n === LAST_RECOVERY || (n < LAST && options.recovers === true);
     this.#owners.set(n, recovers ? new Recoverer(world, n) : new Owner(world, { ...options, serial: n }));
@@ -131,8 +134,7 @@ export class World {
   }
 
   #life(n: number): "alive" | "dead" | "unknown" {
-    if (this.#last || n >= BEFORE)
-      return n >= LAST && this.#owners.get(n)?.outcome === "running" ? "alive" : "dead";
+    if (this.#last) return n >= LAST && this.#owners.get(n)?.outcome === "running" ? "alive" : "dead";
     if (this.#case.life === "unknown") return "unknown";
     return !this.#dead.has(n) && this.#owners.get(n)?.outcome === "running" ? "alive" : "dead";
   }
@@ -185,10 +187,15 @@ export class World {
     this.#states.set(place, now);
   }
 
+  #stays(n: number): boolean {
+    return this.#case.before?.[n - BEFORE]?.stays === true;
+  }
+
   /** Alone, to its end. */
   async #runs(n: number): Promise<void> {
     for (let steps = 0; this.#owners.get(n)?.outcome === "running"; steps++) {
       const [next] = this.#operations.enabled.filter((o) => o.owner === n);
+      if (next === undefined && this.#stays(n)) return;
       if (next === undefined || steps > 1_000) {
         this.#complaints.push(`owner ${n} does not come to its end`);
         return;
@@ -200,7 +207,7 @@ export class World {
   /** Nothing is left to happen: the next start must bring everything to its end. */
   async finish(): Promise<void> {
     for (const [n, o] of this.#owners)
-      if (o.outcome === "running" && !this.#dead.has(n))
+      if (o.outcome === "running" && !this.#dead.has(n) && !this.#stays(n))
         this.#complaints.push(`owner ${n} waits for nothing`);
     this.#last = true;
     await this.act(`start ${LAST}`);
