@@ -15,6 +15,8 @@ import { sleep } from "../../src/core/time/clock.ts";
 import { SimTime } from "../sim/clock.ts";
 import { drive, Traffic } from "./drive.ts";
 import { FaultyStore } from "./faulty-store.ts";
+import { keeperOrder } from "./keeper-order.ts";
+import { orderContract } from "./order-contract.ts";
 import { type WindowBench, windowContract } from "./window-contract.ts";
 
 export interface CoverageBench {
@@ -85,10 +87,11 @@ function keeperWindows(make: CoverageMaker): () => Promise<WindowBench> {
   };
 }
 
-type CoverageMaker = (time: SimTime, traffic: Traffic) => Promise<CoverageBench>;
+export type CoverageMaker = (time: SimTime, traffic: Traffic) => Promise<CoverageBench>;
 
 export function coverageContract(name: string, make: CoverageMaker): void {
   windowContract(name, S, keeperWindows(make));
+  orderContract(name, keeperOrder(make));
   describe(`coverage over ${name}`, () => {
     let bench: CoverageBench;
     let time: SimTime;
