@@ -91,6 +91,8 @@ export class DecodeStage {
   #queue: Waiting[] = [];
   #queued = 0;
   #draining = false;
+  /** What waited was told to go on, and did not come to it yet. */
+  #hurried = false;
   readonly #sampling: Sampling;
   /** Since the queue was empty. */
   #waitedFor = false;
@@ -157,6 +159,7 @@ export class DecodeStage {
 
   #clear(): void {
     this.#queue = [];
+    this.#hurried = false;
     this.#queued = 0;
     this.#known.reset();
     this.#sampling.giveUp();
@@ -169,8 +172,9 @@ export class DecodeStage {
   }
 
   #overflow(): void {
-    // Only those that ask for duplicates go without what is waited for.
-    if (this.#p.duplicates?.hurry() === true) return;
+    // Only those that ask for duplicates go without what is waited for. What waits goes on once this turn is over.
+    this.#hurried ||= this.#p.duplicates?.hurry() === true;
+    if (this.#hurried) return;
     const text = `${this.#queued} bytes of records wait for a schema or a table`;
     const failure = new Failure("sink.behind", text, { retry: true });
     for (const w of this.#queue) this.#p.miss(w.key, w.batch, failure);
@@ -183,6 +187,7 @@ export class DecodeStage {
     try {
       for (let w = this.#queue[0]; w !== undefined; w = this.#queue[0]) {
         const missing = this.#try(w.stream, w.key, w.batch, mayLearn);
+        this.#hurried = false;
         if (missing === null) {
           this.#queue.shift();
           this.#queued -= bytesOf(w.batch);
