@@ -15,7 +15,7 @@ import {
   tableKeyOf,
 } from "../adapters/coverage/object-store.ts";
 import { LocalObjectStore, stagingOf } from "../adapters/object-store/local.ts";
-import { codeOf, storeFailure } from "../adapters/object-store/local-failure.ts";
+import { storeFailure } from "../adapters/object-store/local-failure.ts";
 import { type S3Connection, s3Connection } from "../adapters/object-store/s3-connection.ts";
 import { S3Objects } from "../adapters/object-store/s3-objects.ts";
 import { S3Requests } from "../adapters/object-store/s3-requests.ts";
@@ -25,6 +25,7 @@ import { rootOf } from "../adapters/parquet/template.ts";
 import { systemChance } from "../adapters/system/chance.ts";
 import { systemClock } from "../adapters/system/clock.ts";
 import { isBucketUrl, parseBucketUrl } from "../core/config/bucket-url.ts";
+import { errnoOf } from "../core/failure/disk.ts";
 import { Failure } from "../core/failure/failure.ts";
 import type { ObjectStore } from "../core/ports/object-store.ts";
 import type { VersionedStore } from "../core/ports/versioned-store.ts";
@@ -100,7 +101,7 @@ export async function fileAge(root: string, key: string): Promise<number | null>
   try {
     return Math.max(0, Math.round(systemClock.now() - (await stat(path)).mtimeMs));
   } catch (e) {
-    if (codeOf(e) === "ENOENT") return null;
+    if (errnoOf(e) === "ENOENT") return null;
     throw storeFailure(e, "look at a raw file", path);
   }
 }

@@ -16,6 +16,7 @@
 import { link, mkdir, open, readdir, readFile, rename, stat, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { MAX_STATE_BYTES } from "../../core/coverage/state.ts";
+import { type DiskTrouble, diskTrouble, errnoOf } from "../../core/failure/disk.ts";
 import { Failure } from "../../core/failure/failure.ts";
 import type { Versioned, VersionedStore, WriteOutcome } from "../../core/ports/versioned-store.ts";
 
@@ -90,7 +91,7 @@ export class LocalVersionedStore implements VersionedStore {
       await writeDurable(probe, new Uint8Array([10]));
       return (await linkNew(probe, linked)) && !(await linkNew(probe, linked));
     } catch (e) {
-      if (errno(e) !== "ENOENT") throw e;
+      if (errnoOf(e) !== "ENOENT") throw e;
       return false;
     } finally {
       await unlink(probe).catch(() => {});
@@ -132,7 +133,7 @@ export class LocalVersionedStore implements VersionedStore {
         if (!(await linkNew(unfinished, join(this.place, this.#nameOf(version))))) return "lost";
       } catch (e) {
         // Swept: another process has entered since, by a write that ours would have had to follow.
-        if (errno(e) === "ENOENT" && (await isThere(this.place))) return "lost";
+        if (errnoOf(e) === "ENOENT" && (await isThere(this.place))) return "lost";
         throw e;
       }
       linked = true;
@@ -166,7 +167,7 @@ export class LocalVersionedStore implements VersionedStore {
     try {
       return await readFile(path);
     } catch (e) {
-      if (errno(e) === "ENOENT") return null;
+      if (errnoOf(e) === "ENOENT") return null;
       throw coverageFailure(e, path);
     }
   }
@@ -185,7 +186,7 @@ export class LocalVersionedStore implements VersionedStore {
 
   async #versions(): Promise<number[]> {
     const names = await readdir(this.place).catch((e) => {
-      if (errno(e) === "ENOENT") return [];
+      if (errnoOf(e) === "ENOENT") return [];
       throw e;
     });
     return names.flatMap((n) => this.#name.exec(n)?.[1] ?? []).map(Number);
@@ -209,9 +210,9 @@ async function linkNew(from: string, to: string): Promise<boolean> {
     await link(from, to);
     return true;
   } catch (e) {
-    if (errno(e) === "EEXIST") return false;
+    if (errnoOf(e) === "EEXIST") return false;
     // EPERM is what Linux says for file systems without hard links.
-    if (["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"].includes(errno(e))) throw noLinks(dirname(to), e);
+    if (["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"].includes(errnoOf(e))) throw noLinks(dirname(to), e);
     throw e;
   }
 }
@@ -238,7 +239,7 @@ async function readWhole(path: string): Promise<Uint8Array | null> {
     if ((await stat(path)).size > MAX_STATE_BYTES) return new Uint8Array(MAX_STATE_BYTES + 1);
     return await readFile(path);
   } catch (e) {
-    if (errno(e) === "ENOENT") return null;
+    if (errnoOf(e) === "ENOENT") return null;
     throw e;
   }
 }
@@ -271,27 +272,29 @@ async function syncFolder(path: string): Promise<void> {
   }
 }
 
-function errno(e: unknown): string {
-  return e instanceof Error && "code" in e ? String(e.code) : "";
-}
+const DENIED: ReadonlySet<DiskTrouble> = new Set(["denied", "read_only"]);
 
 function coverageFailure(e: unknown, place: string): Failure {
   if (e instanceof Failure) return e;
-  const code = errno(e);
+  const seen = diskTrouble(e);
   const text = e instanceof Error ? e.message : String(e);
-  if (code === "ENOSPC" || code === "EDQUOT") {
-    return new Failure("coverage.full", "no space is left for the coverage state", {
+  if (seen?.trouble === "full") {
+    return new Failure("coverage.full", `the coverage state cannot be written: ${seen.text}`, {
       at: place,
       hint: "Free space: nothing is lost, writing goes on by itself",
       cause: e,
     });
   }
-  if (["EACCES", "EPERM", "EROFS", "ENOTDIR"].includes(code)) {
-    return new Failure("coverage.denied", `the coverage folder cannot be used (${code})`, {
-      at: place,
-      hint: "Set the sink's `path` to a folder that the user of twg can write",
-      cause: e,
-    });
+  if (seen !== null && (DENIED.has(seen.trouble) || errnoOf(e) === "ENOTDIR")) {
+    return new Failure(
+      "coverage.denied",
+      `the coverage folder cannot be used: ${seen.text} (${errnoOf(e)})`,
+      {
+        at: place,
+        hint: "Set the sink's `path` to a folder that the user of twg can write",
+        cause: e,
+      },
+    );
   }
   return new Failure("coverage.unavailable", `the coverage folder cannot be used: ${text}`, {
     at: place,

@@ -14,6 +14,7 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
+import { scratchFailure } from "../../core/failure/disk.ts";
 import { Failure } from "../../core/failure/failure.ts";
 
 const MFD_CLOEXEC = 1; // linux/memfd.h
@@ -64,7 +65,7 @@ export class MemoryFile {
       for (let done = 0; done < bytes.length; )
         done += writeSync(this.#fd, bytes, done, bytes.length - done, at + done);
     } catch (e) {
-      throw scratchFailure(e, this.#folder);
+      throw fileFailure(e, this.#folder);
     }
   }
 
@@ -89,15 +90,10 @@ export class MemoryFile {
   }
 }
 
-function scratchFailure(cause: unknown, folder: string | null): Failure {
+function fileFailure(cause: unknown, folder: string | null): Failure {
+  if (folder !== null) return scratchFailure(cause, folder);
   const text = cause instanceof Error ? cause.message : String(cause);
-  if (folder === null)
-    return new Failure("duckdb.memory", `a file in memory takes no more: ${text}`, { cause });
-  return new Failure("files.scratch", `it cannot be kept while it is read: ${text}`, {
-    at: folder,
-    hint: "Free space in the temporary folder, or set TMPDIR to a larger one that can be written",
-    cause,
-  });
+  return new Failure("duckdb.memory", `a file in memory takes no more: ${text}`, { cause });
 }
 
 function folderIn(folder: string): string {

@@ -5,6 +5,7 @@
 import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { scratchFailure } from "../../core/failure/disk.ts";
 import { Failure } from "../../core/failure/failure.ts";
 import { fileAt, type LocalFile } from "./locate.ts";
 
@@ -24,11 +25,11 @@ export class Scratch {
   /** `stdin`: what `-` stands for. */
   async fetch(input: string, stdin: AsyncIterable<Uint8Array>): Promise<LocalFile> {
     const name = input === "-" ? "standard input" : withoutSecrets(input);
-    const path = join(this.#make(), String(this.#files++));
+    const path = this.#kept(() => join(this.#make(), String(this.#files++)));
     const chunks = input === "-" ? stdin : await answerOf(input, name);
-    const fd = openSync(path, "wx", 0o600);
+    const fd = this.#kept(() => openSync(path, "wx", 0o600));
     try {
-      for await (const chunk of chunks) writeAll(fd, chunk);
+      for await (const chunk of chunks) this.#kept(() => writeAll(fd, chunk));
     } catch (e) {
       if (e instanceof Failure) throw e;
       throw fetchFailure(e, name);
@@ -36,6 +37,15 @@ export class Scratch {
       closeSync(fd);
     }
     return fileAt(path, name);
+  }
+
+  /** Where it is kept, and not where it comes from. */
+  #kept<T>(work: () => T): T {
+    try {
+      return work();
+    } catch (e) {
+      throw scratchFailure(e, this.#parent);
+    }
   }
 
   #make(): string {
@@ -74,6 +84,9 @@ async function* bodyOf(response: Response, name: string): AsyncGenerator<Uint8Ar
     throw new Failure("files.http", `${length} of ${declared} bytes came`, { at: name });
 }
 
+/** Of the server, beside those from 500 on. */
+const PASSING: ReadonlySet<number> = new Set([408, 425, 429]);
+
 async function answerOf(url: string, name: string): Promise<AsyncIterable<Uint8Array>> {
   let response: Response;
   try {
@@ -84,19 +97,12 @@ async function answerOf(url: string, name: string): Promise<AsyncIterable<Uint8A
   if (!response.ok)
     throw new Failure("files.http", `the server answered ${response.status} ${response.statusText}`, {
       at: name,
-      retry: response.status >= 500,
+      retry: response.status >= 500 || PASSING.has(response.status),
     });
   return bodyOf(response, name);
 }
 
 function fetchFailure(e: unknown, name: string): Failure {
-  const code = e instanceof Error && "code" in e ? String(e.code) : "";
-  if (code === "ENOSPC" || code === "EDQUOT")
-    return new Failure("files.scratch", "no space is left to keep it while it is read", {
-      at: name,
-      hint: "Free space in the temporary folder, or set TMPDIR to a larger one",
-      cause: e,
-    });
   return new Failure("files.http", `it could not be fetched: ${e instanceof Error ? e.message : String(e)}`, {
     at: name,
     cause: e,

@@ -5,7 +5,7 @@
  */
 import { mkdir, open } from "node:fs/promises";
 import { dirname } from "node:path";
-import { codeOf } from "./local-failure.ts";
+import { errnoOf } from "../../core/failure/disk.ts";
 
 /** Folders remembered; beyond that all are forgotten and proven anew. */
 const MOST_KNOWN = 10_000;
@@ -42,7 +42,7 @@ export async function syncFolder(path: string): Promise<void> {
     await folder.sync();
   } catch (e) {
     // Some user-space and network file systems do not know it for folders and keep names by themselves.
-    if (!["EINVAL", "ENOTSUP", "EOPNOTSUPP"].includes(codeOf(e))) throw e;
+    if (!["EINVAL", "ENOTSUP", "EOPNOTSUPP"].includes(errnoOf(e))) throw e;
   } finally {
     await folder.close();
   }

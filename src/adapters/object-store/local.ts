@@ -18,10 +18,11 @@ import { closeSync, fsync, ftruncateSync, openSync, writeSync } from "node:fs";
 import { link, lstat, open, readdir, rename, unlink } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, normalize, resolve, sep } from "node:path";
 import { promisify } from "node:util";
+import { errnoOf } from "../../core/failure/disk.ts";
 import { Failure } from "../../core/failure/failure.ts";
 import type { ObjectStore, StagedObject, Target, TargetState } from "../../core/ports/object-store.ts";
 import { DurableFolders, syncFolder } from "./durable-folders.ts";
-import { codeOf, ignoreAbsent, storeFailure } from "./local-failure.ts";
+import { ignoreAbsent, storeFailure } from "./local-failure.ts";
 
 export interface LocalStoreOptions {
   readonly root: string;
@@ -143,7 +144,7 @@ export class LocalObjectStore implements ObjectStore {
     try {
       return openSync(path, "wx", 0o644);
     } catch (e) {
-      if (codeOf(e) !== "ENOENT") throw e;
+      if (errnoOf(e) !== "ENOENT") throw e;
       // Somebody removed the folder since we made it.
       await this.#folders.remake(this.#staging);
       return openSync(path, "wx", 0o644);
@@ -199,8 +200,8 @@ export class LocalObjectStore implements ObjectStore {
       await link(from, to);
       return true;
     } catch (e) {
-      if (codeOf(e) === "ENOENT") return false;
-      if (codeOf(e) === "EEXIST") return this.#isPublished(target, await look(from));
+      if (errnoOf(e) === "ENOENT") return false;
+      if (errnoOf(e) === "EEXIST") return this.#isPublished(target, await look(from));
       if (!noLinks(e)) throw e;
       if (!(await this.#isPublished(target, await look(from)))) await rename(from, to);
       return true;
@@ -283,7 +284,7 @@ async function look(path: string): Promise<Look | null> {
     const s = await lstat(path);
     return { bytes: s.size, dev: s.dev, ino: s.ino, regular: s.isFile() };
   } catch (e) {
-    if (codeOf(e) === "ENOENT") return null;
+    if (errnoOf(e) === "ENOENT") return null;
     throw storeFailure(e, "look at", path);
   }
 }
@@ -303,5 +304,5 @@ function noEntries(e: unknown): string[] {
 
 /** Some file systems (FAT, some network and user-space ones) have no links; a rename then does it, less guarded. */
 function noLinks(e: unknown): boolean {
-  return ["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"].includes(codeOf(e));
+  return ["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"].includes(errnoOf(e));
 }

@@ -47,6 +47,15 @@ const CASES: readonly (readonly [string, unknown, string, boolean])[] = [
   ["another host's certificate", cut("ERR_TLS_CERT_ALTNAME_INVALID"), "store.untrusted", true],
   ["no space", answered("InsufficientStorage", 507), "store.full", false],
   ["a quota", answered("QuotaExceeded", 403), "store.full", true],
+  ["a bucket's quota", answered("XMinioAdminBucketQuotaExceeded", 400), "store.full", true],
+  [
+    "the service of its keys is asked too often",
+    answered("ThrottlingException", 400),
+    "store.unavailable",
+    false,
+  ],
+  ["a session that ended", answered("ExpiredTokenException", 400), "store.denied", true],
+  ["a request that is too old", answered("RequestExpired", 400), "store.denied", true],
   ["a request that is wrong", answered("InvalidRequest", 400), "store.refused", true],
   ["something that is no error", "odd", "store.unavailable", false],
 ];

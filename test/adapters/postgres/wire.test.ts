@@ -118,6 +118,10 @@ describe("what a server says", () => {
         "XX000",
         "25006",
         "28P01",
+        "25P04",
+        "58000",
+        "58P02",
+        "72000",
       ].map((s) => {
         const f = serverFailure({ ...notice, sqlstate: s }, "db:5432");
         expect(f.message).toBe(`boom (table s.t, column c) [${s}]`);
@@ -138,6 +142,10 @@ describe("what a server says", () => {
       "08006": "postgres.disconnected true",
       XX000: "postgres.refused false",
       "25006": "postgres.read_only true",
+      "25P04": "postgres.timeout true",
+      "58000": "postgres.unavailable true",
+      "58P02": "postgres.unavailable true",
+      "72000": "postgres.conflict true",
       "28P01": "postgres.auth_failed false",
     });
   });

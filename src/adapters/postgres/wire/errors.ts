@@ -49,6 +49,10 @@ const STATES: Readonly<Record<string, Sorted>> = {
   "55P03": { code: "postgres.conflict", hint: "Another session holds a lock on the table for long" },
   "55000": { code: "postgres.unavailable" },
   "55006": { code: "postgres.conflict" },
+  "25P04": {
+    code: "postgres.timeout",
+    hint: "transaction_timeout of the server is shorter than a set takes",
+  },
   "25P03": { code: "postgres.timeout", hint: "idle_in_transaction_session_timeout of the server" },
   "22021": {
     code: "postgres.value_refused",
@@ -81,7 +85,6 @@ const STATES: Readonly<Record<string, Sorted>> = {
     code: "postgres.table_mismatch",
     hint: 'mode = "upsert" needs a unique index on the key columns',
   },
-  "58P01": { code: "postgres.unavailable" },
   "58030": { code: "postgres.unavailable", hint: "The server's disk reported an error: look at its log" },
 };
 
@@ -102,6 +105,9 @@ const CLASSES: Readonly<Record<string, Sorted>> = {
   "44": { code: "postgres.constraint", hint: "A view with CHECK OPTION does not show such rows", row: true },
   "53": { code: "postgres.unavailable" },
   "57": { code: "postgres.unavailable" },
+  // The system below the server, its files and memory.
+  "58": { code: "postgres.unavailable" },
+  "72": { code: "postgres.conflict" },
   // What triggers raise in PL/pgSQL.
   P0: { code: "postgres.refused", hint: "A trigger of the table says so", row: true },
 };
