@@ -9,12 +9,13 @@ import { hostPortText } from "../core/config/render.ts";
 import { defaultLanes, LISTEN_OFF, RECOVERY_BESIDE_BYTES_PER_S } from "../core/config/sections.ts";
 import type { PipelineConfig } from "./config-file.ts";
 import { encodingText } from "./kafka-encode.ts";
-import { commitBytesOf, sinkMemory } from "./sink-memory.ts";
+import { commitBytesOf, recoveryBytes, sinkMemory } from "./sink-memory.ts";
 
 export type Plan = readonly (readonly [topic: string, text: string])[];
 
 export function planOf(config: PipelineConfig, processors: number): Plan {
   if (config.source.type === "files") return filesPlan(config);
+  if (config.pipeline.role === "recovery") return recoveryPlan(config);
   return [
     ["source", sourceText(config)],
     ["start", startText(config)],
@@ -23,10 +24,28 @@ export function planOf(config: PipelineConfig, processors: number): Plan {
     ["raw", rawText(config, processors)],
     ["coverage", coverageText(config)],
     ["delivery", deliveryText(config)],
-    ...config.sinks.flatMap((s) =>
-      s.role === "secondary" ? [[s.name, besideText(config, s)] as const] : [],
-    ),
+    ...besidePlan(config),
     ...duplicatesPlan(config),
+    ["recovery", recoveryText(config)],
+    ["http", httpText(config)],
+  ];
+}
+
+const besidePlan = (config: PipelineConfig): Plan =>
+  config.sinks.flatMap((s) => (s.role === "secondary" ? [[s.name, besideText(config, s)] as const] : []));
+
+/** Of a process that reads no source. */
+function recoveryPlan(config: PipelineConfig): Plan {
+  const { sink } = config;
+  const raw = sink.type === "parquet" ? `files under ${resolve(sink.path)}` : `a sink of type ${sink.type}`;
+  return [
+    ["source", `raw, which is ${raw}; ${config.source.type} is not read`],
+    [
+      "memory",
+      `about base, and while something is missing ${formatBytes(recoveryBytes(config))} more (2 x recovery.max_bytes, and hold_bytes of each sink)`,
+    ],
+    ["coverage", coverageText(config)],
+    ...besidePlan(config),
     ["recovery", recoveryText(config)],
     ["http", httpText(config)],
   ];

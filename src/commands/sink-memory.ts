@@ -29,11 +29,24 @@ export interface SinkMemory {
   readonly text: string;
 }
 
-/** Of all sinks. Null: only what stands with the options of the primary sink's files. */
-export function sinkMemory(
-  config: Pick<PipelineConfig, "pipeline" | "sink" | "sinks">,
-  lanes: number,
-): SinkMemory | null {
+type Configured = Pick<PipelineConfig, "pipeline" | "sink" | "sinks" | "recovery">;
+
+/** Of all sinks, and of recovery beside live records. Null: only what stands with the options of the primary sink's files. */
+export function sinkMemory(config: Configured, lanes: number): SinkMemory | null {
+  const sinks = ingestMemory(config, lanes);
+  if (config.pipeline.role !== "both" || config.sinks.length === 1) return sinks;
+  const bytes = recoveryBytes(config);
+  const text = `recovery, while something is missing: about ${formatBytes(bytes)} (2 x recovery.max_bytes, and hold_bytes of each sink)`;
+  return sinks === null ? { bytes, text } : { bytes: sinks.bytes + bytes, text: `${sinks.text}; ${text}` };
+}
+
+/** Of recovery while it is at work, in one lane. */
+export function recoveryBytes({ sinks, recovery }: Pick<PipelineConfig, "sinks" | "recovery">): number {
+  const held = sinks.reduce((n, s) => n + (s.role === "secondary" ? s.hold_bytes : 0), 0);
+  return 2 * recovery.max_bytes + held;
+}
+
+function ingestMemory(config: Configured, lanes: number): SinkMemory | null {
   const primary = primaryMemory(config, lanes);
   const beside = config.sinks.filter((s) => s.role === "secondary");
   if (beside.length === 0) return primary;

@@ -56,3 +56,22 @@ test("uploads: three parts for each open file", async () => {
 test("files on this machine's disk keep nothing besides", async () => {
   expect(sinkMemory(await withSink('type = "parquet"\npath = "lake"'), 2)).toBeNull();
 });
+
+test("recovery beside live records holds its own share, and a process that only recovers nothing else", async () => {
+  const beside =
+    'type = "parquet"\npath = "lake"\nrole = "primary_raw"\n[[sink]]\nname = "copy"\ntype = "parquet"\npath = "copy"\nhold_bytes = "32MiB"\n[recovery]\nmax_bytes = "8MiB"';
+  const [ingest, both, recovery] = [
+    await withSink(beside),
+    await withSink(beside, 'role = "both"'),
+    await withSink(beside, 'role = "recovery"'),
+  ];
+  expect(sinkMemory(both, 2)!.bytes - sinkMemory(ingest, 2)!.bytes).toBe(48 * MIB);
+  const plans = [ingest, both, recovery].map((c) => new Map(planOf(c, 2)));
+  expect(plans.map((p) => p.get("recovery")?.match(/filled by (.*?):/)?.[1])).toEqual([
+    "`twg recover`, or a process with role recovery",
+    "this process, beside live records, for which it waits while they fall behind",
+    "this process, which does not read the source and holds nothing while no sink is behind",
+  ]);
+  expect(plans[2]?.get("memory")).toContain("48MiB more");
+  expect([...(plans[2]?.keys() ?? [])]).toEqual(["source", "memory", "coverage", "copy", "recovery", "http"]);
+});

@@ -99,6 +99,29 @@ test("a strip shows where a sink has gaps, the whole of it in proportion", () =>
   expect(statusPage(stats({}))).not.toContain("<h2>Gaps");
 });
 
+test("recovery is shown with its leases; a name in them becomes no markup", () => {
+  const lease = { sink: "typed", topic: "orders", partition: 3, silent_ms: 4_000 };
+  const html = statusPage(
+    stats({
+      recovery: {
+        ...{ state: "filling", behind: "15", free: "10", records: 1500, bytes: 2048, windows: 2 },
+        ...{ records_per_second: 100, bytes_per_second: 2048 },
+        leases: [
+          { ...lease, kind: "window", from: "10", next: "25", holder: EVIL },
+          { ...lease, kind: "head", from: "25", next: null, holder: "live", silent_ms: null },
+        ],
+      },
+    }),
+  );
+  expect(html).toContain("<h2>Recovery</h2><p>filling &middot; 15 positions behind, 10 of them free");
+  expect(html).toContain("100 rec/s, 2.00 KiB/s of raw files &middot; 2 windows done");
+  expect(html).toContain(
+    `<td>window</td><td>orders</td><td class="n">3</td><td>10 to 25</td><td>${SAFE}</td><td class="n">4.0 s</td>`,
+  );
+  expect(html).toContain('<td>from 25</td><td>live</td><td class="n">?</td>');
+  expect(statusPage(stats())).not.toContain("Recovery");
+});
+
 test("without a budget none is named", () => {
   expect(statusPage(stats({ budget_bytes: null, lag: 3 }))).toContain(
     "lag 3 &middot; 1.00 KiB in flight &middot;",
