@@ -15,6 +15,7 @@ import {
   parseSegment,
   parseState,
 } from "../../../src/core/coverage/state-json.ts";
+import { tidiedLeases, windowsOf } from "../../../src/core/coverage/windows.ts";
 import { Failure } from "../../../src/core/failure/failure.ts";
 
 const golden = (name: string): Uint8Array => readFileSync(join(import.meta.dir, "../../golden/state", name));
@@ -83,6 +84,24 @@ describe("version 1", () => {
   test("is written byte for byte as it was read, segments too", () => {
     expect(encodeState(read(STATE))).toEqual(new Uint8Array(STATE));
     expect(encodeSegment(parseSegment(SEGMENT, "x"))).toEqual(new Uint8Array(SEGMENT));
+  });
+
+  test("windows and heads of recovery are read, those of holders that are gone are none, and all is written as it was", () => {
+    const bytes = golden("coverage-v1-windows.json");
+    const s = parseState(bytes, "the-object", 9);
+    const stream = "kafka/c1/orders a/0/0";
+    expect(windowsOf(s)).toEqual([
+      { holder: "a1b2c3d4", stream, from: 2n ** 53n + 1n, next: null },
+      { holder: "recovery-00ff", stream, from: 600n, next: 2n ** 53n + 1n },
+    ]);
+    expect([...tidiedLeases(s).values()].map((l) => l.lease)).toEqual([0, 4]);
+    expect(s.streams.get(stream)).toMatchObject({
+      staleCommit: 12n,
+      tip: { position: 500n, epoch: 7 },
+      lost: [{ reason: "retention" }, { reason: "deleted" }],
+    });
+    expect(s.intents.get("00ff-1")?.authorities).toMatchObject([{ kind: "lease", lease: 4 }]);
+    expect(encodeState(s)).toEqual(new Uint8Array(bytes));
   });
 
   test("what a caller's objects hold besides is not written", () => {

@@ -70,22 +70,33 @@ export function settings(database: string, over: Partial<PostgresSettings> = {})
   };
 }
 
-/** Output of statements by psql, rows as lines, fields separated by `|`. */
-export async function psql(database: string, statements: string): Promise<string> {
+function psqlCall(database: string, statements: string) {
   const { host, port, user, password } = server();
   const target = `host=${host} port=${port} user=${user} dbname=${database}`;
-  const child = Bun.spawn(["psql", "-qtAX", "-v", "ON_ERROR_STOP=1", target, "-c", statements], {
-    stdin: "ignore",
-    stdout: "pipe",
-    stderr: "pipe",
+  return {
+    cmd: ["psql", "-qtAX", "-v", "ON_ERROR_STOP=1", target, "-c", statements],
     env: { ...process.env, PGPASSWORD: password, PGTZ: "UTC" },
-  });
+  };
+}
+
+/** Output of statements by psql, rows as lines, fields separated by `|`. */
+export async function psql(database: string, statements: string): Promise<string> {
+  const { cmd, env } = psqlCall(database, statements);
+  const child = Bun.spawn(cmd, { stdin: "ignore", stdout: "pipe", stderr: "pipe", env });
   const [out, err] = await Promise.all([
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),
   ]);
   if ((await child.exited) !== 0) throw new Error(`psql: ${err}`);
   return out.trim();
+}
+
+/** The same while everything else in this process stands still. */
+export function psqlNow(database: string, statements: string): string {
+  const { cmd, env } = psqlCall(database, statements);
+  const { exitCode, stdout, stderr } = Bun.spawnSync(cmd, { stdin: "ignore", env });
+  if (exitCode !== 0) throw new Error(`psql: ${stderr}`);
+  return String(stdout).trim();
 }
 
 export const lines = (text: string): string[] => (text === "" ? [] : text.split("\n"));

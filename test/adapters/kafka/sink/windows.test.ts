@@ -33,6 +33,10 @@ const span = (from: number, next: number): Span => ({
   ...{ stream: WINDOW_STREAM, from: BigInt(from), next: BigInt(next) },
 });
 
+function rowsOf(from: bigint, next: bigint): string[] {
+  return Array.from({ length: Number(next - from) }, (_, n) => `3/${Number(from) + n}`);
+}
+
 /** Positions below are recovery's, those from there on live ingest's. */
 const HEAD = 8;
 const END = 12;
@@ -124,7 +128,14 @@ async function takesOver(fleet: Fleet, instance: string): Promise<void> {
     const covered = await bench.run(made.coverage.covered(WINDOW_STREAM));
     if (covered.some((c) => c.from === 0n && c.next >= BigInt(HEAD))) break;
     if (look === 20) throw new Error(`${instance} does not come to an end`);
-    await bench.run(fill(made, await bench.run(made.coverage.leaseWindows([span(0, HEAD)]))));
+    const windows = await bench.run(made.coverage.leaseWindows([span(0, HEAD)]));
+    // Whoever was there before is fenced: what is covered is there, and what is there is covered.
+    if (windows.length > 0) {
+      const has = await bench.run(made.coverage.covered(WINDOW_STREAM));
+      const rows = has.flatMap(({ from, next }) => rowsOf(from, next));
+      expect(await bench.values()).toEqual(rows.sort());
+    }
+    await bench.run(fill(made, windows));
     await bench.run(made.coverage.releaseWindows());
     await bench.run(sleep(bench.clock, KAFKA_LEASE_MS / 2));
     await bench.run(made.coverage.heartbeat());
@@ -132,7 +143,7 @@ async function takesOver(fleet: Fleet, instance: string): Promise<void> {
   await bench.run(made.coverage.close());
 }
 
-const ALL = Array.from({ length: END }, (_, n) => `3/${n}`).sort();
+const ALL = rowsOf(0n, BigInt(END)).sort();
 
 describe("beside live ingest", () => {
   test("a head of an earlier claim says nothing, even one that is told while the claim is made", async () => {
