@@ -109,6 +109,15 @@ describe("the natural key of a contract", () => {
         "name: d, logicalType: string, primaryKey: true, primaryKeyPosition: -1",
       ),
     ).toEqual(["bb", "a", "c", "d"]);
+    // Without what stands within a column two keys would be one.
+    const lines =
+      "name: line, logicalType: object, properties: [{ name: number, logicalType: integer, primaryKey: true }]";
+    const tags = "name: tags, logicalType: array, items: { logicalType: string, primaryKey: true }";
+    expect(keyOf("name: a, logicalType: string, primaryKey: true", lines, tags)).toEqual([
+      "a",
+      "line.number",
+      "tags.element",
+    ]);
   });
 
   test("is looked for at the start and by validate", async () => {
@@ -124,11 +133,16 @@ describe("the natural key of a contract", () => {
     writeFileSync(path, contract(["name: a, logicalType: string, primaryKey: true"]));
     expect(await naturalKeyOf(decode, "orders")).toEqual(["a"]);
     expect(await problems()).toEqual([]);
+    const key = "name: k, logicalType: string, primaryKey: true";
     for (const bad of [
-      "name: a, logicalType: string",
-      "name: a, logicalType: number, physicalType: DOUBLE, primaryKey: true",
+      ["name: a, logicalType: string"],
+      [key, "name: a, logicalType: number, physicalType: DOUBLE, primaryKey: true"],
+      [
+        key,
+        "name: a, logicalType: object, properties: [{ name: b, logicalType: integer, primaryKey: true }]",
+      ],
     ]) {
-      writeFileSync(path, contract([bad]));
+      writeFileSync(path, contract(bad));
       expect(asFailure(await naturalKeyOf(decode, "orders").catch((e) => e)).code).toBe("dedup.no_key");
       expect(await problems()).toEqual(["sink[1].duplicates dedup.no_key"]);
     }

@@ -9,7 +9,7 @@ import { parseYaml, type YamlDocument } from "./yaml-document.ts";
 
 export interface ContractTable {
   readonly fields: readonly ColumnField[];
-  /** Names of the columns of its primaryKey, in their order; empty: it declares none. */
+  /** Names of the columns of its primaryKey, in their order; empty: it declares none. A part within a column is its path. */
   readonly naturalKey: readonly string[];
   /** Which object of which contract, for people. */
   readonly origin: string;
@@ -131,7 +131,8 @@ class Contract {
       return [{ name: this.#nameOf(property, at), said }];
     });
     // Infinity less infinity is none of the two.
-    return parts.toSorted((a, b) => (a.said < b.said ? -1 : a.said > b.said ? 1 : 0)).map((p) => p.name);
+    const own = parts.toSorted((a, b) => (a.said < b.said ? -1 : a.said > b.said ? 1 : 0)).map((p) => p.name);
+    return [...own, ...properties.flatMap((p) => nestedKeys(p as Node, ""))];
   }
 
   /** The physical name is that of the data themselves. */
@@ -251,4 +252,15 @@ class Contract {
     const message = `the contract cannot be used: ${place === "" ? "" : `${place}, `}${line}: ${why}`;
     return new Failure("files.schema", message, { at: this.#at });
   }
+}
+
+/** Paths of properties within this one that are parts of the primaryKey: no columns, and left out they would make one of two keys. */
+function nestedKeys(node: Node, before: string): string[] {
+  const path = `${before}${node.physicalName ?? node.name ?? "element"}`;
+  const { properties, items, map } = node;
+  const within = [...(Array.isArray(properties) ? properties : []), items, isNode(map) ? map.value : null];
+  return within.filter(isNode).flatMap((child) => {
+    const own = child.primaryKey === true ? [`${path}.${child.physicalName ?? child.name ?? "element"}`] : [];
+    return [...own, ...nestedKeys(child, `${path}.`)];
+  });
 }

@@ -41,7 +41,7 @@ export function keyColumns(
   return names.map((name) => {
     const found = fields.findIndex((f) => f.name === name);
     const field = fields[found];
-    const why = field === undefined ? "there is no such column" : unfitForKey(field.type);
+    const why = field === undefined ? "no column of a record is called so" : unfitForKey(field.type);
     if (why !== null)
       throw new Failure("dedup.no_key", `the natural key's ${JSON.stringify(name)}: ${why}`, { at });
     return found;
