@@ -21,7 +21,7 @@ export interface DedupService {
   readonly epoch: (stream: StreamKey, from: bigint) => Promise<AnsweredEpoch>;
   /** Where records of a stream begin to be judged in another way, or with another reach: no batch lies on both sides. */
   readonly cuts: () => Promise<ReadonlyMap<StreamKey, readonly bigint[]>>;
-  /** Row groups of raw that hold the stream's records of the range, and others. */
+  /** Row groups of raw that hold records of the range, and others. */
   readonly groups: (stream: StreamKey, range: Range) => AsyncGenerator<RawGroup>;
 }
 
@@ -86,7 +86,8 @@ export function dedupService(
     cuts: () => book.cuts(),
     async *groups(stream, range) {
       const { state, index } = await rawNow();
-      for (const set of setsOf(state, index, stream, range)) yield* rawGroups(sink, set);
+      for (const set of setsOf(state, index, stream, range))
+        yield* rawGroups(sink, set, { stream, ...range });
     },
   };
 }

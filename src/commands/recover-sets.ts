@@ -12,7 +12,7 @@ import type { IndexEntry, IndexedFile } from "../core/coverage/state.ts";
 import { asFailure, Failure } from "../core/failure/failure.ts";
 import { notParquet } from "../core/formats/parquet/read-footer.ts";
 import type { FileBytes } from "../core/ports/file-bytes.ts";
-import { type StreamKey, streamParts } from "../core/records/stream.ts";
+import { type Span, type StreamKey, streamParts } from "../core/records/stream.ts";
 import { orDamage, type TurnPositions, turnPositions } from "../core/recovery/group-runs.ts";
 import { packPaths } from "../core/recovery/packed-groups.ts";
 import type { FilledPiece, OpenedSet, PieceTurn, SetPiece } from "../core/recovery/replay-pieces.ts";
@@ -52,12 +52,13 @@ function opener(sink: SinkOf<"parquet">): OpenRaw {
   };
 }
 
-/** Row groups of all files of a set, one by one, each as a file of its own. Throws as `rawSets` does. */
+/** Row groups of a set that hold records of the range, one by one, each as a file of its own. Throws as `rawSets` does. */
 export async function* rawGroups(
   sink: SinkOf<"parquet">,
   set: IndexEntry,
+  span: Span,
 ): AsyncGenerator<{ readonly bytes: Uint8Array; readonly twoLives: boolean }> {
-  yield* new SetReader(set, opener(sink), sink.metadata_prefix).each();
+  yield* new SetReader(set, opener(sink), sink.metadata_prefix).each(span);
 }
 
 class SetReader {
@@ -84,11 +85,13 @@ class SetReader {
     }
   }
 
-  async *each(): AsyncGenerator<{ readonly bytes: Uint8Array; readonly twoLives: boolean }> {
+  async *each(span: Span): AsyncGenerator<{ readonly bytes: Uint8Array; readonly twoLives: boolean }> {
     const twoLives = this.#streams() === null;
     try {
       for (const target of this.#set.targets)
         for (const group of await this.#groups(target)) {
+          const [turns] = await this.#looked([group]);
+          if (turns != null && !turns.some((t) => holds(t, span))) continue;
           const bytes = new Uint8Array(group.bytes);
           await this.#read(group, bytes);
           yield { bytes, twoLives };
@@ -222,6 +225,11 @@ class SetReader {
     this.#file?.bytes.close();
     this.#file = null;
   }
+}
+
+function holds(turn: TurnPositions, { stream, from, next }: Span): boolean {
+  const { topic, partition } = streamParts(stream);
+  return turn.topic === topic && turn.partition === partition && turn.first < next && turn.last >= from;
 }
 
 /** `ends`: the last position of each stream so far. */

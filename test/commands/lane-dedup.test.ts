@@ -4,7 +4,7 @@
  * the coverage that names them; the control thread's and the lane's ends joined by their messages, DuckDB reading.
  */
 import { afterAll, beforeEach, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { coverageFolderOf, LocalVersionedStore } from "../../src/adapters/coverage/local.ts";
@@ -18,7 +18,7 @@ import { partDecoder } from "../../src/commands/payload-decoder.ts";
 import { framingOf } from "../../src/core/codecs/framing/framing.ts";
 import { decodeSpec } from "../../src/core/config/decode-options.ts";
 import { dedupSpec } from "../../src/core/config/dedup-options.ts";
-import { EMPTY_STATE, NEW_STREAM } from "../../src/core/coverage/state.ts";
+import { type CoverageState, EMPTY_STATE, NEW_STREAM } from "../../src/core/coverage/state.ts";
 import { encodeState } from "../../src/core/coverage/state-json.ts";
 import { Failure, type FailureWire } from "../../src/core/failure/failure.ts";
 import type { DecodedPart } from "../../src/core/pipeline/decode-keys.ts";
@@ -56,23 +56,32 @@ const batch = (from: number, next: number) =>
     ),
   );
 
+/** `sets`: of files, each. */
+function coverageOf(...sets: readonly string[][]): CoverageState {
+  const index = sets.map((keys) => {
+    const targets = keys.map((key) => ({ key, bytes: statSync(join(folder, key)).size, rows: 50 }));
+    const spans = keys.map((key) => {
+      const from = BigInt(Number.parseInt(key, 10));
+      return { stream: KEY, from, next: from + 50n };
+    });
+    return { id: keys[0]!, targets, spans, rows: 50 * keys.length, bytes: 0 };
+  });
+  const stream = { ...NEW_STREAM, origin: 0n, covered: [{ from: 0n, next: 100n }] };
+  return { ...EMPTY_STATE, serial: 1, streams: new Map([[KEY, stream]]), index };
+}
+
 /** Two files of 50 records each. */
 beforeEach(async () => {
   folder = join(root, String(made++));
   mkdirSync(folder);
-  const files = [0, 50].map((from) => {
-    const bytesOf = fileOf([batch(from, from + 25), batch(from + 25, from + 50)]);
-    const key = `${from}.parquet`;
-    writeFileSync(join(folder, key), bytesOf);
-    const spans = [{ stream: KEY, from: BigInt(from), next: BigInt(from + 50) }];
-    const { length } = bytesOf;
-    return { id: key, targets: [{ key, bytes: length, rows: 50 }], spans, rows: 50, bytes: length };
-  });
-  const stream = { ...NEW_STREAM, origin: 0n, covered: [{ from: 0n, next: 100n }] };
-  const state = { ...EMPTY_STATE, serial: 1, streams: new Map([[KEY, stream]]), index: files };
+  for (const from of [0, 50])
+    writeFileSync(
+      join(folder, `${from}.parquet`),
+      fileOf([batch(from, from + 25), batch(from + 25, from + 50)]),
+    );
   const store = new LocalVersionedStore(coverageFolderOf(folder, "p", "raw"));
   await store.prepare();
-  expect(await store.write(null, encodeState(state), "t")).toBe("won");
+  expect(await store.write(null, encodeState(coverageOf(["0.parquet"], ["50.parquet"])), "t")).toBe("won");
 });
 
 function service(live: boolean, window: number, naturalKey = "id"): DedupService {
@@ -152,6 +161,15 @@ test("the window before the next record is read from raw, from one file or sever
     expect(await duplicates(lane(of, window), 100, 109)).toEqual([...wanted]);
   }
   expect(await duplicates(lane(service(false, 9), 9), 100, 109)).toBe("dedup.other_plan");
+});
+
+test("row groups of a set that hold nothing of the range are not read", async () => {
+  const files = coverageOf(["0.parquet", "50.parquet"]);
+  const store = new LocalVersionedStore(coverageFolderOf(folder, "p", "raw"));
+  expect(await store.write(1, encodeState({ ...files, serial: 2 }), "u")).toBe("won");
+  const groups = async (from: bigint, next: bigint) =>
+    (await Array.fromAsync(service(true, 20).groups(KEY, { from, next }))).length;
+  expect([await groups(40n, 75n), await groups(50n, 75n), await groups(0n, 50n)]).toEqual([2, 1, 1]);
 });
 
 test("recovery says the same of records that are in raw; of those before there was a plan none is one", async () => {
