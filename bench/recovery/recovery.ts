@@ -33,10 +33,11 @@ const KEPT = ["_twg_source_partition", "_twg_source_offset", "_twg_record_id"];
 /** Returns the figure of typed rows. */
 async function* intoParquet(o: BenchOptions, topic: Topic): AsyncGenerator<Figure, Figure> {
   const figures: Figure[] = [];
-  for (const [what, sink, columns] of [
+  const kinds = [
     ["typed Parquet", TYPED, [...Object.keys(ORDER_COLUMNS), ...KEPT.slice(0, 2)]],
     ["raw Parquet", COPY, [...KEPT, "_twg_source_value"]],
-  ] as const) {
+  ] as const;
+  for (const [what, sink, columns] of o.small ? kinds.slice(0, 1) : kinds) {
     const live = new Pipeline(o, topic);
     const late = new Pipeline(o, topic);
     try {

@@ -91,9 +91,10 @@ export class Branch<B extends BranchBatch> {
     this.#o = options;
     this.#writers = new BranchWriters(options.newWriter);
     this.#waits = new LaneWaits(options.clock);
-    this.#retry = new BranchRetry(options.clock, (f) =>
-      options.post({ t: "trouble", failure: f === null ? null : toWire(f) }),
-    );
+    this.#retry = new BranchRetry(options.clock, (f) => {
+      options.post({ t: "trouble", failure: f === null ? null : toWire(f) });
+      if (f !== null) this.#waits.interrupt();
+    });
   }
 
   get held(): number {
@@ -160,7 +161,7 @@ export class Branch<B extends BranchBatch> {
     // Raw that is read again waits for nothing else; live records do not wait for a server that is known to be away.
     if (!this.crowded || (this.#retry.isFailing && !isReplay)) return;
     this.bundled();
-    const waited = this.#waits.wait(RELIEF_MS, () => this.detach(this.#full()));
+    const waited = this.#waits.wait(RELIEF_MS, isReplay, () => this.detach(this.#full()));
     this.#relieve();
     await waited;
   }

@@ -3,7 +3,7 @@ import type { Clock } from "../time/clock.ts";
 
 export class LaneWaits {
   readonly #clock: Clock;
-  #waiting: (() => void)[] = [];
+  #waiting: { readonly done: () => void; readonly isPatient: boolean }[] = [];
   #isSpent = false;
 
   constructor(clock: Clock) {
@@ -14,18 +14,26 @@ export class LaneWaits {
    * Resolves with the next `release`. `late`: it did not come in time; it is asked to see to one. Then nobody waits any
    * more until `renew`.
    */
-  wait(atMostMs: number, late: () => void): Promise<void> {
+  wait(atMostMs: number, isPatient: boolean, late: () => void): Promise<void> {
     if (this.#isSpent) return Promise.resolve();
     return new Promise((resolve) => {
       const timer = this.#clock.after(atMostMs, () => {
         this.#isSpent = true;
         late();
       });
-      this.#waiting.push(() => {
+      const done = () => {
         timer.cancel();
         resolve();
-      });
+      };
+      this.#waiting.push({ done, isPatient });
     });
+  }
+
+  /** The sink fails: who is not patient goes on. */
+  interrupt(): void {
+    const waiting = this.#waiting.splice(0);
+    this.#waiting = waiting.filter((w) => w.isPatient);
+    for (const w of waiting) if (!w.isPatient) w.done();
   }
 
   /** The sink moves again. */
@@ -34,6 +42,6 @@ export class LaneWaits {
   }
 
   release(): void {
-    for (const done of this.#waiting.splice(0)) done();
+    for (const { done } of this.#waiting.splice(0)) done();
   }
 }

@@ -472,6 +472,20 @@ describe("a lane that waits for room", () => {
     await settle(10_000);
     expect(replay.done).toBe(true);
   });
+
+  test("no longer than until the server goes away", async () => {
+    claim();
+    give(0, 45);
+    const flush = Promise.withResolvers<void>();
+    writers[0]!.flush = () => flush.promise;
+    give(45, 90);
+    const [live, replay] = [relieved(), relieved(true)];
+    await settle(10);
+    expect([live.done, replay.done]).toEqual([false, false]);
+    flush.reject(down());
+    await settle(10);
+    expect([live.done, replay.done, of("detached").length]).toEqual([true, false, 0]);
+  });
 });
 
 test("a batch that says no positions is taken whole or not at all", () => {
