@@ -48,7 +48,7 @@ fetch_max_bytes = "256KiB"
 partition_max_bytes = "64KiB"
 ${decodes ? `\n[decode]\nformat = "json"\nschema_file = "${schema}"\n` : ""}
 [recovery]
-window_bytes = "256KiB"
+window_bytes = "512KiB"
 lease_ms = ${c.leaseMs}
 poll_ms = 500
 poll_max_ms = 2000

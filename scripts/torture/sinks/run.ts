@@ -60,7 +60,7 @@ const CALM_MS = 180_000;
 /** One of so many is cut short, and one has no value. */
 const SPOIL = 25;
 /** So many bytes in each value that a gap is more than one window of recovery. */
-const PAD = 600;
+const PAD = 300;
 /** What a kill takes on average. */
 const KILL_S = 5;
 

@@ -82,8 +82,10 @@ def of_typed(spec):
 
 def of_refused(spec):
     bad = {place: record for place, record in raw.items() if record[3] is not None and decoded(record[3]) is None}
-    expected = {place: ("decode.syntax", key, value) for place, (_, _, key, value, _) in bad.items()}
-    return expected, list(rows_of(spec["folder"], ["code", "_twg_source_key", "_twg_source_value"]))
+    expected = {place: ("decode", key, value) for place, (_, _, key, value, _) in bad.items()}
+    # Which of decoding's codes it is, is another test's business.
+    rows = rows_of(spec["folder"], ["code", "_twg_source_key", "_twg_source_value"])
+    return expected, [(place, (code.split(".")[0], key, value)) for place, (code, key, value) in rows]
 
 
 KINDS = {"table": of_table, "copy": of_copy, "typed": of_typed, "refused": of_refused}
