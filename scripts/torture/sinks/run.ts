@@ -392,9 +392,9 @@ async function placesOf(
   const raw = await rawPlace(folder, { store, seed, rollMs, say });
   const table = await tablePlace(folder, new SeededChance(seed + 11), say);
   if (sinks === 2) return { raw, table, beside: [table] };
-  const { typed, refused } = filesPlaces(folder, rollMs, say);
-  if (sinks === 3) return { raw, table, beside: [table, typed] };
   const copy = await copyPlace(served, topic, partitions, new SeededChance(seed + 13));
+  if (sinks === 3) return { raw, table, beside: [table, copy] };
+  const { typed, refused } = filesPlaces(folder, rollMs, say);
   return { raw, table, beside: [table, typed, refused, copy] };
 }
 
