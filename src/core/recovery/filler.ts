@@ -101,9 +101,9 @@ export class Filler {
 
   /** Until what is missing now is there, left to others for too long, or of sinks that fail. */
   async run(): Promise<Filled> {
-    const { lacks: target } = await this.#p.look();
     const beating = this.#beat();
     try {
+      const { lacks: target } = await this.#p.look();
       const failure = await this.#fill(target).catch(asFailure);
       const { lacks, away } = await this.#p.look();
       // What nobody can see is not there.
@@ -113,7 +113,8 @@ export class Filler {
     } finally {
       this.#life.abort(new Failure("internal.cancelled", "recovery ended"));
       await beating;
-      await Promise.all([...this.#open].map((s) => s.coverage.close()));
+      // Those that could not be opened, too: what they connected to on the way would be left, run after run.
+      await Promise.all(this.#sinks.map((s) => s.coverage.close()));
     }
   }
 

@@ -42,8 +42,14 @@ class Place implements WindowCoverage {
     this.beats++;
     return this.hangs ? new Promise(() => {}) : Promise.resolve();
   }
-  async open(): Promise<void> {}
-  async close(): Promise<void> {}
+  cannotOpen: Failure | null = null;
+  closed = 0;
+  async open(): Promise<void> {
+    if (this.cannotOpen !== null) throw this.cannotOpen;
+  }
+  async close(): Promise<void> {
+    this.closed++;
+  }
   claim = () => Promise.reject(new Error("not asked for here"));
   lease = () => Promise.reject(new Error("not asked for here"));
   topic = async () => null;
@@ -176,4 +182,26 @@ test("windows are told with what came of them, also where a sink takes nothing; 
     ...[leased("well"), leased("idle"), filled("well", 10n), filled("idle", 0n)],
     ...[leased("idle"), filled("idle", 0n)],
   ] as TwgEvent[]);
+});
+
+test("whatever a run touched it closes: a sink that cannot be opened, and where not even a look succeeds", async () => {
+  const clock = new ManualClock();
+  const [refused, well] = [new Place(), new Place()];
+  refused.cannotOpen = new Failure("kafka.coverage_topic", "the topic cannot hold coverage");
+  const places = [["refused", refused] as const, ["well", well] as const];
+  const sinks: FillSink[] = places.map(([name, coverage]) => ({ name, after: [], coverage }));
+  const run = async (): Promise<void> => {
+    well.has = [span(0, 10)];
+  };
+  const { failed } = await new Filler(sinks, OPTIONS, {
+    clock,
+    look: async () => backlogOf(places),
+    run,
+  }).run();
+  expect([[...failed], refused.closed, well.closed]).toEqual([[["refused", refused.cannotOpen]], 1, 1]);
+
+  const blind = new Failure("net.refused", "nobody listens");
+  const looksInVain = new Filler(sinks, OPTIONS, { clock, look: () => Promise.reject(blind), run });
+  expect(await looksInVain.run().catch((e) => e)).toBe(blind);
+  expect([refused.closed, well.closed]).toEqual([2, 2]);
 });
