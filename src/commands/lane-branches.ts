@@ -49,7 +49,7 @@ export function laneBranches(
       for (const b of all) b.bundled();
     },
     relief: async (isReplay) => {
-      await derived?.stage.relief();
+      await derived?.stage.relief(isReplay);
       for (const b of all) await b.relief(isReplay);
     },
     primarySealed: (reason) => {

@@ -131,14 +131,22 @@ export class DecodeStage {
   }
 
   get crowded(): boolean {
-    return this.#queued > this.#o.holdBytes / 2 && !this.#waitedFor;
+    return this.#isFull && !this.#waitedFor;
   }
 
-  /** Resolves when there is room for more that waits, or once after a while: what is away does not hold a lane up. */
-  async relief(): Promise<void> {
+  /**
+   * Resolves when there is room for more that waits, or once after a while: what is away does not hold a lane up. Raw that is
+   * read again waits for windows of duplicates, which are had or fail: it would be through before, and again in the next round.
+   */
+  async relief(isReplay = false): Promise<void> {
     if (!this.crowded) return;
     this.#waitedFor = true;
-    await this.#drained(RELIEF_MS);
+    do await this.#drained(RELIEF_MS);
+    while (isReplay && this.#isFull && this.#p.duplicates?.waitedFor === true);
+  }
+
+  get #isFull(): boolean {
+    return this.#queued > this.#o.holdBytes / 2;
   }
 
   async #drained(atMostMs: number): Promise<void> {
@@ -330,6 +338,6 @@ export class DecodeStage {
   /** Values of the topic that wait; of the batch that is being tried those in `rows`, null: all. */
   #taker(topic: string, rows: readonly number[] | null): TakeSample {
     const waiting = () => this.#queue.map((w) => w.batch).filter((b) => b.stream.topic === topic);
-    return this.#sampling.taker(waiting, rows, () => this.#queued > this.#o.holdBytes / 2);
+    return this.#sampling.taker(waiting, rows, () => this.#isFull);
   }
 }

@@ -59,6 +59,8 @@ export interface DuplicateJudge {
     groups: readonly DecodedGroup[],
     refused: readonly RefusedRecord[],
   ): Uint8Array | Failure | null;
+  /** Something waits. */
+  readonly waitedFor: boolean;
   /** Nothing may wait any longer. True if something did. */
   hurry(): boolean;
 }
@@ -122,14 +124,19 @@ export class Duplicates implements DuplicateJudge {
     return () => new Promise<void>((resolve) => waiting.wake.push(resolve));
   }
 
+  get waitedFor(): boolean {
+    return this.#waited().length > 0;
+  }
+
   hurry(): boolean {
-    let waited = false;
-    for (const w of this.#windows.values()) {
-      if (w.state !== "loading" || w.hurried || w.wake.length === 0) continue;
-      waited = true;
-      this.#release(w);
-    }
-    return waited;
+    const waited = this.#waited();
+    for (const w of waited) this.#release(w);
+    return waited.length > 0;
+  }
+
+  #waited(): readonly Window[] {
+    const all = [...this.#windows.values()];
+    return all.filter((w) => w.state === "loading" && !w.hurried && w.wake.length > 0);
   }
 
   judge(

@@ -115,6 +115,9 @@ test("the stage waits for what is judged later, judges each batch once, and goes
           asked++;
           return hurried > 0 ? new Failure("dedup.loading", "") : new Uint8Array(rows).fill(1, 0, 1);
         },
+        get waitedFor() {
+          return hurried === 0 && go !== null;
+        },
         hurry: () => {
           // Once: what waits goes on later, and until then more comes.
           go?.();
@@ -124,8 +127,11 @@ test("the stage waits for what is judged later, judges each batch once, and goes
     },
   );
   const settle = () => time.runUntil(() => false, time.nowMs + 10);
-  const take = (from: number, value: string) =>
+  let taken = 0;
+  const take = (from: number, value: string) => {
+    taken++;
     stage.take(0, "k", batchOf([0, 1].map((i) => row(from + i, { value: bytes(`{"a":"${value}"}`) }))));
+  };
   take(0, "first");
   await settle();
   const distinct = () =>
@@ -135,8 +141,15 @@ test("the stage waits for what is judged later, judges each batch once, and goes
   take(2, "waits");
   await settle();
   expect(given).toHaveLength(1);
+  // Raw that is read again has time, live records have not.
+  for (let from = 40; !stage.crowded; from += 2) take(from, "y".repeat(100));
+  const came: string[] = [];
+  void stage.relief(true).then(() => came.push("raw"));
+  await time.runUntil(() => false, time.nowMs + 60_000);
+  expect(came).toEqual([]);
   for (let from = 4; from < 40; from += 2) take(from, "x".repeat(100));
   await settle();
-  expect([hurried, missed, asked]).toEqual([1, [], 20]);
+  expect([hurried, missed, asked]).toEqual([1, [], taken]);
+  expect(came).toEqual(["raw"]);
   expect(new Set(distinct().slice(1))).toEqual(new Set(["dedup.loading"]));
 });
