@@ -3,11 +3,16 @@ import { Failure } from "../core/failure/failure.ts";
 import { planColumns } from "../core/formats/parquet/column-plan.ts";
 import { MAGIC } from "../core/formats/parquet/footer.ts";
 import { groupFooter, type PlacedChunk, placeChunks } from "../core/formats/parquet/group-file.ts";
-import { type ChunkInfo, LOGICAL, type ParquetFooter } from "../core/formats/parquet/read-footer.ts";
+import {
+  type ChunkInfo,
+  LOGICAL,
+  notParquet,
+  type ParquetFooter,
+} from "../core/formats/parquet/read-footer.ts";
 import { walkPages } from "../core/formats/parquet/walk-pages.ts";
 import type { FileBytes } from "../core/ports/file-bytes.ts";
 import { SCANNED } from "../core/recovery/group-runs.ts";
-import { placeOf } from "../core/recovery/raw-columns.ts";
+import { leafOf, placeOf } from "../core/recovery/raw-columns.ts";
 import { RAW_PLACES } from "../core/recovery/raw-rows.ts";
 
 const MAX_PAGE_BYTES = 512 * 1024 * 1024;
@@ -17,6 +22,8 @@ const HOLE_BYTES = 64 * 1024;
 /** A unit of time (read-footer.ts). */
 const MILLISECONDS = 1;
 const TIMES = ["source_timestamp", "ingest_ts"].map(placeOf);
+/** Leaves of one value a row. */
+const FLAT = RAW_PLACES.flatMap(([, name]) => (name === "source_headers" ? [] : [leafOf(name)]));
 
 export interface GroupPlace {
   readonly key: string;
@@ -44,6 +51,13 @@ export function groupsOf(
   return footer.groups.flatMap((group) => {
     if (group.rows === 0) return [];
     const chunks = placeChunks(group);
+    const other = FLAT.find((leaf) => chunks[leaf]?.values !== group.rows);
+    // Memory is taken by the number of values.
+    if (other !== undefined)
+      throw notParquet(
+        `column ${other} of it has other than ${group.rows} values in ${group.rows} rows`,
+        key,
+      );
     const tail = groupFooter(shown, group.rows, chunks);
     const pages = chunks.reduce((n, c) => n + c.to - c.from, MAGIC.length);
     return [{ key, bytes: pages + tail.length, footer, chunks, tail }];

@@ -15,6 +15,7 @@ import { int64At } from "../../../src/core/records/int64-at.ts";
 import type { RawBatch } from "../../../src/core/records/raw-batch.ts";
 import type { StreamId } from "../../../src/core/records/stream.ts";
 import { OwnGroup } from "../../../src/core/recovery/own-group.ts";
+import { leafOf } from "../../../src/core/recovery/raw-columns.ts";
 import { replayedBatches } from "../../commands/replayed.ts";
 import {
   batchOf,
@@ -166,4 +167,25 @@ describe("a file that another program rewrote", () => {
       "milliseconds",
     );
   });
+});
+
+test("a group with more values than rows is refused before memory is taken for them", async () => {
+  const file = fileOf([batchOf([row(0), row(1)])]);
+  const source = {
+    size: file.length,
+    read: async (from: number, to: number) => file.slice(from, to),
+    close: () => {},
+  };
+  const footer = await parquetFooter(source, "f");
+  const more = (leaf: number) => {
+    const groups = footer.groups.map((g) => ({
+      ...g,
+      chunks: g.chunks.map((c, i) => (i === leaf ? { ...c, values: 2 ** 31 - 1 } : c)),
+    }));
+    return () => groupsOf({ ...footer, groups }, "f", footer.rows, "_twg_");
+  };
+  expect(more(leafOf("source_offset"))).toThrow("has other than 2 values");
+  expect(more(leafOf("record_id"))).toThrow("has other than 2 values");
+  // Entries of headers are as many as they are.
+  expect(more(leafOf("source_headers"))).not.toThrow();
 });

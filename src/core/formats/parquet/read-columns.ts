@@ -270,6 +270,8 @@ export class ListPages extends PagedColumn {
     let rows = 0;
     let entries = 0;
     readHybrid(raw, 4, end, 1, definition.length, (level, n) => {
+      // Of a row that another page begins its entries would be nobody's.
+      if (at === 0 && level !== 0) throw new PageDamage("it begins within a row");
       for (let i = 0; i < n; i++, at++) {
         if (level === 0) starts[rows++] = entries;
         if (definition[at]! > 1) entries++;

@@ -73,6 +73,22 @@ describe("PLAIN pages, which other writers make", () => {
   });
 });
 
+test("a page of lists that begins within a row, which no writer of records makes, is not read as if it began one", () => {
+  // Two entries of definition level 3, in runs of two bits; the first goes on with a row of another page, or begins one.
+  const page3 = (first: 0 | 1) =>
+    joined(levels(2, first === 0 ? [0, 1] : [1]), [2, 0, 0, 0, 4, 3], [1, 0, 0, 0, 97, 1, 0, 0, 0, 98]);
+  for (const first of [0, 1] as const) {
+    const raw = page3(first);
+    const list = new ListPages(3, fallbackCodecs);
+    list.open(raw, page(raw, 2, ENCODING.plain));
+    if (first === 1) expect(() => list.seek(0)).toThrow(PageDamage);
+    else {
+      list.seek(1);
+      expect(textOf(list.slice(1, 2), 0)).toBe("b");
+    }
+  }
+});
+
 test("the hybrid of runs and packed groups", () => {
   // Encodings.md: 3 times 5 as a run of 3 bits; 0 to 7 packed (its own example: 0x88 0xC6 0xFA).
   const seen: number[] = [];
