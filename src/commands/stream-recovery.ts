@@ -1,10 +1,12 @@
 /** Recovery within `twg stream`: all that a process does whose role is recovery, and what one does beside live ingest whose role is both. */
 import { systemChance } from "../adapters/system/chance.ts";
 import { systemClock } from "../adapters/system/clock.ts";
+import { Failure, toWire } from "../core/failure/failure.ts";
 import type { Observer } from "../core/ports/observer.ts";
 import { recoveryLimit } from "../core/recovery/recovery-limit.ts";
 import { RecoveryService, type Round } from "../core/recovery/service.ts";
 import { type LiveLoad, Yielding } from "../core/recovery/yielding.ts";
+import type { Timer } from "../core/time/clock.ts";
 import type { Cli } from "./cli.ts";
 import { type PipelineConfig, type ResolvedConfig, resolveSecrets } from "./config-file.ts";
 import { positionsOf } from "./recover-plan.ts";
@@ -32,6 +34,9 @@ export class StreamRecovery {
   readonly #look: RecoveryLook;
   readonly #service: RecoveryService<Look>;
   readonly #waits: Yielding | null;
+  readonly #late = Promise.withResolvers<void>();
+  #overdue: Timer | null = null;
+  #running = false;
   #round: RecoveryRound | null = null;
   #stopped: string | null = null;
   #isLive = true;
@@ -60,15 +65,38 @@ export class StreamRecovery {
     );
   }
 
-  /** Until it is stopped. Rejects only where it is to end by itself and cannot fill what is behind. */
-  run(): Promise<void> {
-    return this.#service.run();
+  /**
+   * Until it is stopped, and no longer than a drain may take then, whatever hangs: the process ends, and others follow in its windows.
+   * Rejects only where it is to end by itself and cannot fill what is behind.
+   */
+  async run(): Promise<void> {
+    this.#running = true;
+    try {
+      await Promise.race([this.#service.run(), this.#late.promise]);
+    } finally {
+      this.#running = false;
+      this.#overdue?.cancel();
+    }
   }
 
   stop(reason: string): void {
+    const { drain_ms: ms } = this.#p.loaded.pipeline;
+    if (this.#running) this.#overdue ??= systemClock.after(ms, () => this.#leave(ms));
     this.#stopped = reason;
     this.#service.stop();
     this.#round?.stop(reason);
+  }
+
+  #leave(ms: number): void {
+    const failure = new Failure(
+      "delivery.drain_timeout",
+      `recovery did not come to its end within ${ms} ms`,
+      {
+        hint: "Nothing is lost: what it was at is filled by whoever looks next. Does a sink, or raw, give no answer?",
+      },
+    );
+    this.#p.observer.emit({ e: "recovery.troubled", sink: null, failure: toWire(failure) });
+    this.#late.resolve();
   }
 
   async #fill(
@@ -106,10 +134,15 @@ export class RecoveryBeside {
   #running: Promise<void> | null;
   #stopped = false;
 
-  constructor(recovery: StreamRecovery, after: boolean) {
-    this.#recovery = recovery;
+  /** `load`: of live ingest, which recovery waits for while it runs, and not for what the source holds once it has ended. */
+  constructor(
+    parts: Pick<StreamRecoveryParts, "loaded" | "cli" | "observer">,
+    load: () => LiveLoad,
+    after: boolean,
+  ) {
+    this.#recovery = new StreamRecovery({ ...parts, load: after ? null : load, untilRecovered: after });
     this.#after = after;
-    this.#running = after ? null : recovery.run();
+    this.#running = after ? null : this.#recovery.run();
   }
 
   stop(reason: string): void {

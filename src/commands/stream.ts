@@ -167,8 +167,7 @@ function besideIngest(
 ): RecoveryBeside | null {
   if (loaded.pipeline.role !== "both" || loaded.sinks.length === 1) return null;
   const { observer } = telemetry;
-  const parts = { loaded, cli, observer, load: () => telemetry.load(), untilRecovered: untilCaughtUp };
-  return new RecoveryBeside(new StreamRecovery(parts), untilCaughtUp);
+  return new RecoveryBeside({ loaded, cli, observer }, () => telemetry.load(), untilCaughtUp);
 }
 
 function telemetryOf(

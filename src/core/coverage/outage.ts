@@ -4,6 +4,8 @@ import { asFailure, type Failure } from "../failure/failure.ts";
 /** First and longest pause between two tries during an outage, ms. */
 const RETRY_FIRST_MS = 100;
 const RETRY_LONGEST_MS = 5_000;
+/** Longest that whoever leaves a store waits for it. Without a word others follow after the lease, or at once on its machine. */
+export const LEAVE_MS = 5_000;
 
 /**
  * An outage, or something around us (rights, space) that people mend while we run. Not what says that another

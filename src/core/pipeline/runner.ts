@@ -6,6 +6,7 @@
  *   lane seals -> committer: intent, publish, cover -> ledger commits -> source is acknowledged.
  * `#onCommitted` is the only place that lets an acknowledgement go out.
  */
+import { LEAVE_MS } from "../coverage/outage.ts";
 import type { CommitListener, SetCommitter } from "../delivery/committer.ts";
 import { asFailure, Failure, toWire } from "../failure/failure.ts";
 import type { Authority } from "../ports/coverage.ts";
@@ -13,6 +14,7 @@ import type { LaneCounts, LaneStream, SealedSet } from "../ports/lane.ts";
 import type { FoundStream, SourceHost, StreamStart } from "../ports/source.ts";
 import type { FrameBundle } from "../records/frame.ts";
 import type { Span } from "../records/stream.ts";
+import { settledWithin } from "../time/clock.ts";
 import { Acknowledger } from "./acknowledger.ts";
 import { Handover } from "./handover.ts";
 import { LanePool } from "./lane-pool.ts";
@@ -440,7 +442,8 @@ export class Runner implements SourceHost, CommitListener {
     this.#acks.close();
     // Together: the source waits for its work to end, which may be a claim or a loss that waits out an outage of
     // the coverage store, and that wait ends with the store.
-    await Promise.all([this.#p.source.close(), this.#p.coverage.close(), this.#secondaries.close()]);
+    const left = settledWithin(this.#p.clock, LEAVE_MS, this.#p.coverage.close());
+    await Promise.all([this.#p.source.close(), left, this.#secondaries.close()]);
   }
 
   #lanes(): LanePool {

@@ -2,6 +2,7 @@
  * Fills gaps of sinks window by window, beside live ingest and others that do the same (decision 0033). Sinks take turns
  * in saying where the next window begins; those that lack some of the same join. A sink that fails is left out.
  */
+import { LEAVE_MS } from "../coverage/outage.ts";
 import {
   intersectRanges,
   normalRanges,
@@ -14,7 +15,7 @@ import { asFailure, Failure } from "../failure/failure.ts";
 import type { LeasedWindow, StreamCoverage, WindowCoverage } from "../ports/coverage.ts";
 import type { Observer } from "../ports/observer.ts";
 import type { Span, StreamKey } from "../records/stream.ts";
-import { type Clock, sleep } from "../time/clock.ts";
+import { type Clock, settledWithin, sleep } from "../time/clock.ts";
 import { LeasedCoverage } from "./leased-coverage.ts";
 import type { Wanted } from "./replay-order.ts";
 import { positions, type Share, tellFilled, tellLeased } from "./tell-windows.ts";
@@ -112,9 +113,10 @@ export class Filler {
       return { left, failed: this.#failed, failure };
     } finally {
       this.#life.abort(new Failure("internal.cancelled", "recovery ended"));
-      await beating;
+      const { clock } = this.#p;
+      await settledWithin(clock, LEAVE_MS, beating);
       // Those that could not be opened, too: what they connected to on the way would be left, run after run.
-      await Promise.all(this.#sinks.map((s) => s.coverage.close()));
+      await Promise.all(this.#sinks.map((s) => settledWithin(clock, LEAVE_MS, s.coverage.close())));
     }
   }
 

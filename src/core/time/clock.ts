@@ -30,3 +30,15 @@ export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
     signal?.addEventListener("abort", onAbort, { once: true });
   });
 }
+
+/**
+ * As the work settles, but after `ms` in any case: then it goes on by itself, and what comes of it is nobody's. For what is done
+ * for others on the way out.
+ */
+export function settledWithin(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = clock.after(ms, resolve);
+    const settled = () => timer.cancel();
+    work.finally(settled).then(() => resolve(), reject);
+  });
+}

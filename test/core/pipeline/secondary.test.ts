@@ -5,6 +5,7 @@
 import { expect, test } from "bun:test";
 import { MemoryVersionedStore, sharedObject } from "../../../src/adapters/coverage/memory.ts";
 import { CoverageKeeper } from "../../../src/core/coverage/keeper.ts";
+import { LEAVE_MS } from "../../../src/core/coverage/outage.ts";
 import { recoveryInstance } from "../../../src/core/coverage/windows.ts";
 import type { CommitListener, SetCommitter } from "../../../src/core/delivery/committer.ts";
 import { Failure } from "../../../src/core/failure/failure.ts";
@@ -33,8 +34,12 @@ async function world() {
   const events: TwgEvent[] = [];
   let listener: CommitListener | null = null;
   const committer = { submit: () => {}, discard: () => {}, close: () => {} } as unknown as SetCommitter;
+  const coverage = keeper("live");
+  const hang = () => {
+    coverage.close = () => new Promise(() => {});
+  };
   const spec: SecondarySpec = {
-    ...{ name: "copy", after: [-1], commits: false, coverage: keeper("live"), outages: { tell: null } },
+    ...{ name: "copy", after: [-1], commits: false, coverage, outages: { tell: null } },
     committer: (l) => {
       listener = l;
       return committer;
@@ -56,7 +61,7 @@ async function world() {
     return windows.map((w) => ({ range: w.range, authority: w.authority }));
   };
   const lacks = () => events.findLast((e): e is EventOf<"sink.lacks"> => e.e === "sink.lacks");
-  return { time, live, recovery, leased, lacks, fail: (f: Failure) => listener?.failed(f) };
+  return { time, live, recovery, leased, lacks, hang, fail: (f: Failure) => listener?.failed(f) };
 }
 
 test("the head of a sink that is given up for good is given up with it", async () => {
@@ -80,4 +85,12 @@ test("what recovery has filled is no gap any more", async () => {
   // The one learns of it with its own beat, the next tells.
   for (let beat = 0; beat < 3; beat++) await drive(time, live.heartbeat());
   expect(lacks()).toMatchObject({ gaps: 1, positions: 40n });
+});
+
+test("a store that gives no answer keeps nobody from leaving", async () => {
+  const { time, live, hang } = await world();
+  hang();
+  const begun = time.nowMs;
+  await drive(time, live.close());
+  expect(time.nowMs - begun).toBe(LEAVE_MS);
 });

@@ -3,6 +3,7 @@
  * Method: coverages that write down what they are asked for, on a clock that the test moves.
  */
 import { expect, test } from "bun:test";
+import { LEAVE_MS } from "../../../src/core/coverage/outage.ts";
 import { normalRanges } from "../../../src/core/coverage/ranges.ts";
 import { Failure } from "../../../src/core/failure/failure.ts";
 import type { TwgEvent } from "../../../src/core/observe/events.ts";
@@ -47,8 +48,9 @@ class Place implements WindowCoverage {
   async open(): Promise<void> {
     if (this.cannotOpen !== null) throw this.cannotOpen;
   }
-  async close(): Promise<void> {
+  close(): Promise<void> {
     this.closed++;
+    return this.hangs ? new Promise(() => {}) : Promise.resolve();
   }
   claim = () => Promise.reject(new Error("not asked for here"));
   lease = () => Promise.reject(new Error("not asked for here"));
@@ -204,4 +206,24 @@ test("whatever a run touched it closes: a sink that cannot be opened, and where 
   const looksInVain = new Filler(sinks, OPTIONS, { clock, look: () => Promise.reject(blind), run });
   expect(await looksInVain.run().catch((e) => e)).toBe(blind);
   expect([refused.closed, well.closed]).toEqual([2, 2]);
+});
+
+test("a sink that hangs keeps no run from its end", async () => {
+  const clock = new ManualClock();
+  const [hung, well] = [new Place(), new Place()];
+  hung.hangs = true;
+  const places = [["hung", hung] as const, ["well", well] as const];
+  const sinks: FillSink[] = places.map(([name, coverage]) => ({ name, after: [], coverage }));
+  const run = (): Promise<void> => {
+    // A beat of it is under way, and is never answered.
+    clock.advance(1_000);
+    for (const [, place] of places) place.has = [span(0, 10)];
+    return settle();
+  };
+  const done = new Filler(sinks, OPTIONS, { clock, look: async () => backlogOf(places), run }).run();
+  for (let i = 0; i < 10; i++) {
+    await settle();
+    clock.advance(LEAVE_MS);
+  }
+  expect([...(await done).left.values(), hung.beats, hung.closed, well.closed]).toEqual([0n, 0n, 1, 1, 1]);
 });
