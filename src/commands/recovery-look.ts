@@ -7,6 +7,7 @@ import { systemClock } from "../adapters/system/clock.ts";
 import { normalRanges } from "../core/coverage/ranges.ts";
 import { Silence } from "../core/coverage/silence.ts";
 import { recoveryInstance } from "../core/coverage/windows.ts";
+import { toWire } from "../core/failure/failure.ts";
 import type { LeaseSeen } from "../core/observe/recovery-events.ts";
 import { tellGaps } from "../core/pipeline/tell-gaps.ts";
 import type { Observer } from "../core/ports/observer.ts";
@@ -80,13 +81,17 @@ export class RecoveryLook {
       });
     };
     const plan = await planRecovery(loaded, config, choice, cli, narrow);
+    const { away } = plan;
     // Of those that were not looked at now it is known what the look before said.
     const all = [...this.#seen.values()];
-    const free = all.reduce((n, s) => n + s.free, 0n);
-    const behind = all.reduce((n, s) => n + s.behind, 0n);
+    const there = [...this.#seen].flatMap(([name, seen]) => (away.has(name) ? [] : [seen]));
+    const free = sumOf(there, "free");
     const leases = all.flatMap((s) => s.leases).slice(0, MOST_LEASES);
-    observer.emit({ e: "recovery.looked", free, behind, leases });
-    return { free, behind, plan, away: plan.away };
+    observer.emit({ e: "recovery.looked", free, behind: sumOf(all, "behind"), leases });
+    // Else nobody would hear of them: what cannot be seen is not among what is behind.
+    for (const [sink, failure] of away)
+      observer.emit({ e: "recovery.troubled", sink, failure: toWire(failure) });
+    return { free, behind: sumOf(there, "behind"), plan, away };
   }
 
   #silenceOf(sink: string, leaseMs: number): Silence {
@@ -123,6 +128,9 @@ export class RecoveryLook {
     );
   }
 }
+
+const sumOf = (seen: readonly SinkSeen[], of: "free" | "behind"): bigint =>
+  seen.reduce((n, s) => n + s[of], 0n);
 
 /** A sink of which nothing is known yet is nobody's. */
 function freeOf(lacks: Wanted, states: readonly StateAt[], gone: ReadonlySet<string>) {

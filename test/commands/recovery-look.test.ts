@@ -51,7 +51,7 @@ function stateOf({ covered, owners = [], owner, leases = [] }: Sink): CoverageSt
   };
 }
 
-async function look(sinks: Readonly<Record<string, Sink>>) {
+async function placed(sinks: Readonly<Record<string, Sink>>) {
   const root = mkdtempSync(join(tmpdir(), "twg-look-"));
   const tables = ["raw", "copy", "late"].map((name) => {
     const state = sinks[name];
@@ -75,7 +75,12 @@ async function look(sinks: Readonly<Record<string, Sink>>) {
     observer: { emit: (e) => events.push(e) },
     tellsGaps: true,
   });
-  const seen = await looking.look(await resolveSecrets(loaded, cli.environment));
+  return { root, events, look: async () => looking.look(await resolveSecrets(loaded, cli.environment)) };
+}
+
+async function look(sinks: Readonly<Record<string, Sink>>) {
+  const { events, look: again } = await placed(sinks);
+  const seen = await again();
   const lacks = events.filter((e): e is EventOf<"sink.lacks"> => e.e === "sink.lacks");
   const looked = events.findLast((e): e is EventOf<"recovery.looked"> => e.e === "recovery.looked");
   const gaps = seen.plan.sinks.map((s) => [s.sink, s.gaps.flatMap((g) => g.ranges)] as const);
@@ -124,6 +129,23 @@ test("what is on its way, and what others are at, is not free; the index of raw 
   expect(looked?.leases).toEqual([
     { ...of, holder: "recovery-r", ...range(20, 60) },
     { ...of, holder: "live", from: 60n, next: null },
+  ]);
+});
+
+test("of a sink that cannot be seen any more nothing is free, what is known stays told, and somebody is told why", async () => {
+  const {
+    root,
+    events,
+    look: again,
+  } = await placed({ raw: RAW, copy: { covered: [range(0, 40)] }, late: RAW });
+  expect(await again()).toMatchObject({ free: 60n, behind: 60n });
+  expect(events.some((e) => e.e === "recovery.troubled")).toBeFalse();
+  writeFileSync(join(root, "copy", "_twg", "p", "copy", "coverage", "coverage-000000000003.json"), "{");
+  const seen = await again();
+  expect([seen.free, seen.behind, [...seen.away.keys()]]).toEqual([0n, 0n, ["copy"]]);
+  expect(events.findLast((e) => e.e === "recovery.looked")).toMatchObject({ free: 0n, behind: 60n });
+  expect(events.filter((e) => e.e === "recovery.troubled")).toMatchObject([
+    { sink: "copy", failure: { code: "coverage.corrupt" } },
   ]);
 });
 

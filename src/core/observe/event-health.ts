@@ -63,6 +63,10 @@ const ROWS: Rows = {
   },
   "recovery.blind": (h, e) => h.failed("recovery", e.failure.code, why(e.failure)),
   "recovery.troubled": (h, e) => h.degraded("recovery", e.failure.code, why(e.failure), e.sink ?? "lane"),
+  "recovery.rests": (h, e) => {
+    if (e.failure === null) h.ok("recovery", "round");
+    else h.degraded("recovery", e.failure.code, why(e.failure), "round");
+  },
   "recovery.filled": (h, e) => {
     if (e.positions > 0n) for (const child of ["lane", e.sink]) h.ok("recovery", child);
   },

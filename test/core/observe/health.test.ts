@@ -179,6 +179,15 @@ test("a process that only recovers is ready once it can see what is behind, what
   expect(h.overall()).toBe("ok");
   on(SAMPLES["recovery.troubled"], { e: "recovery.looked", free: 0n, behind: 0n, leases: [] });
   expect(h.overall()).toBe("ok");
+  // A sink that cannot even be opened is told by the round alone.
+  on(SAMPLES["recovery.rests"]);
+  expect([h.ready().ok, h.overall(), h.trouble()]).toEqual([
+    true,
+    "degraded",
+    "recovery: internal.cancelled",
+  ]);
+  on({ e: "recovery.rests", filled: 1n, failure: null, ms: 1 });
+  expect(h.overall()).toBe("ok");
   on(SAMPLES["recovery.blind"]);
   expect([h.ready(), h.overall()]).toEqual([{ ok: false, reason: "recovery: internal.cancelled" }, "failed"]);
   expect(Object.keys(h.report().parts)).toEqual(["recovery", "pipeline"]);
