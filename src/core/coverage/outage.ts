@@ -1,10 +1,11 @@
 /** Which failures are waited out, with everything kept, once the work has begun, and how. */
 import { asFailure, type Failure } from "../failure/failure.ts";
+import { type Clock, settledWithin } from "../time/clock.ts";
 
 /** First and longest pause between two tries during an outage, ms. */
 const RETRY_FIRST_MS = 100;
 const RETRY_LONGEST_MS = 5_000;
-/** Longest that whoever leaves a store waits for it. Without a word others follow after the lease, or at once on its machine. */
+/** Longest that whoever leaves a store waits for it. */
 export const LEAVE_MS = 5_000;
 
 /**
@@ -57,4 +58,9 @@ export async function waitedOut<T>(
       await pause(ms);
     }
   }
+}
+
+/** Leaves the store. Where it gives no answer others follow after the lease, or at once on this machine. */
+export function leaveStore(clock: Clock, store: { close(): Promise<void> }): Promise<void> {
+  return settledWithin(clock, LEAVE_MS, store.close());
 }

@@ -1,12 +1,11 @@
 /**
- * The control thread's part of a pipeline: it joins source, lanes, committer and coverage, and decides every
- * position. It reads no record.
+ * The control thread's part of a pipeline: joins source, lanes, committer and coverage, decides every position, reads no record.
  *
  * Order of durable events for a set of files (design, section 5):
  *   lane seals -> committer: intent, publish, cover -> ledger commits -> source is acknowledged.
  * `#onCommitted` is the only place that lets an acknowledgement go out.
  */
-import { LEAVE_MS } from "../coverage/outage.ts";
+import { leaveStore } from "../coverage/outage.ts";
 import type { CommitListener, SetCommitter } from "../delivery/committer.ts";
 import { asFailure, Failure, toWire } from "../failure/failure.ts";
 import type { Authority } from "../ports/coverage.ts";
@@ -14,7 +13,6 @@ import type { LaneCounts, LaneStream, SealedSet } from "../ports/lane.ts";
 import type { FoundStream, SourceHost, StreamStart } from "../ports/source.ts";
 import type { FrameBundle } from "../records/frame.ts";
 import type { Span } from "../records/stream.ts";
-import { settledWithin } from "../time/clock.ts";
 import { Acknowledger } from "./acknowledger.ts";
 import { Handover } from "./handover.ts";
 import { LanePool } from "./lane-pool.ts";
@@ -440,14 +438,13 @@ export class Runner implements SourceHost, CommitListener {
     this.#p.admission.close();
     this.#committer.close();
     this.#acks.close();
-    // Together: the source waits for its work to end, which may be a claim or a loss that waits out an outage of
-    // the coverage store, and that wait ends with the store.
-    const left = settledWithin(this.#p.clock, LEAVE_MS, this.#p.coverage.close());
-    await Promise.all([this.#p.source.close(), left, this.#secondaries.close()]);
+    // Together: work of the source that waits out an outage of the coverage store ends with the store.
+    const { clock, coverage, source } = this.#p;
+    await Promise.all([source.close(), leaveStore(clock, coverage), this.#secondaries.close()]);
   }
 
   #lanes(): LanePool {
-    if (this.#pool === null) throw new Failure("internal.bug", "the lanes are not there yet");
-    return this.#pool;
+    if (this.#pool !== null) return this.#pool;
+    throw new Failure("internal.bug", "the lanes are not there yet");
   }
 }

@@ -4,13 +4,13 @@
  *
  *   lane closes -> (two-phase: go, sealed) -> covered where it comes after -> (transactional: go, sealed) -> committed
  */
-import { LEAVE_MS } from "../coverage/outage.ts";
+import { leaveStore } from "../coverage/outage.ts";
 import type { CommitListener, SetCommitter } from "../delivery/committer.ts";
 import { asFailure, type Failure, fromWire, toWire } from "../failure/failure.ts";
 import type { Authority } from "../ports/coverage.ts";
 import type { FromBranch, SealedSet } from "../ports/lane.ts";
 import type { Span, StreamKey } from "../records/stream.ts";
-import { settledWithin, type Timer } from "../time/clock.ts";
+import type { Timer } from "../time/clock.ts";
 import {
   type Held,
   type Known,
@@ -409,7 +409,7 @@ export class Secondary implements CommitListener {
     this.#retry?.cancel();
     this.#committer.close();
     this.#wake();
-    await settledWithin(this.#p.clock, LEAVE_MS, this.spec.coverage.close());
+    await leaveStore(this.#p.clock, this.spec.coverage);
   }
 
   #later(fn: () => void): void {

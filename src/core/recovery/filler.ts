@@ -2,7 +2,7 @@
  * Fills gaps of sinks window by window, beside live ingest and others that do the same (decision 0033). Sinks take turns
  * in saying where the next window begins; those that lack some of the same join. A sink that fails is left out.
  */
-import { LEAVE_MS } from "../coverage/outage.ts";
+import { LEAVE_MS, leaveStore } from "../coverage/outage.ts";
 import {
   intersectRanges,
   normalRanges,
@@ -116,7 +116,7 @@ export class Filler {
       const { clock } = this.#p;
       await settledWithin(clock, LEAVE_MS, beating);
       // Those that could not be opened, too: what they connected to on the way would be left, run after run.
-      await Promise.all(this.#sinks.map((s) => settledWithin(clock, LEAVE_MS, s.coverage.close())));
+      await Promise.all(this.#sinks.map((s) => leaveStore(clock, s.coverage)));
     }
   }
 
