@@ -16,7 +16,8 @@ import { realProducer } from "./kafka-producer-parts.ts";
 import { createTopic, fresh, MAIN, type Served } from "./real-kafka.ts";
 import { catchUp, command, type Pipeline, stream, workFolder } from "./twg.ts";
 
-const PARTITIONS = 2;
+/** Some in each of the lanes: what one lane keeps of several must not mix. */
+const PARTITIONS = 5;
 /** Of each partition, a third of them at a time. */
 const RECORDS = 3 * Math.ceil(Number(process.env.TWG_E2E_RECORDS ?? "240") / 3);
 const WINDOW = 60;
