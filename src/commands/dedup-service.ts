@@ -12,10 +12,10 @@ import { type StreamKey, streamParts } from "../core/records/stream.ts";
 import type { SchemaText } from "../core/schema/resolver.ts";
 import type { ResolvedConfig } from "./config-file.ts";
 import { answered } from "./lane-asks.ts";
-import type { AnswerDedup, AnsweredEpoch, AskDedup, RawGroup } from "./lane-dedup-asks.ts";
+import type { AnswerDedup, AnsweredEpoch, AskDedup } from "./lane-dedup-asks.ts";
 import type { SchemaService } from "./lane-schemas.ts";
 import { objectSinkStores } from "./object-stores.ts";
-import { rawGroups } from "./recover-sets.ts";
+import { type RawGroup, rawGroups } from "./recover-sets.ts";
 
 export interface DedupService {
   readonly epoch: (stream: StreamKey, from: bigint) => Promise<AnsweredEpoch>;

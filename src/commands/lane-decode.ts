@@ -116,6 +116,7 @@ export function decodeLane(
       ? null
       : laneDuplicates({
           ...context.dedup,
+          inflate: context.codecs,
           reader: new DecodeReader({
             schemas: new KnownSchemas(reading, () => async () => []),
             framing: reading.framing,

@@ -1,6 +1,7 @@
 /** What lanes ask to find duplicates: since when records are judged as now, and the records before a stream's next one. */
 import type { StreamKey } from "../core/records/stream.ts";
 import { type Answered, LaneAsks } from "./lane-asks.ts";
+import type { RawGroup } from "./recover-sets.ts";
 
 /** From a lane's thread. `reading`: which of its readings goes on. */
 export type AskDedup =
@@ -21,13 +22,6 @@ export type AskDedup =
       readonly next: bigint;
     }
   | { readonly t: "ask_dedup"; readonly n: number; readonly ask: "close"; readonly reading: number };
-
-/** A row group of raw as a file of its own. */
-export interface RawGroup {
-  readonly bytes: Uint8Array;
-  /** Rows of a topic's other lives are among them. */
-  readonly twoLives: boolean;
-}
 
 export interface AnsweredEpoch {
   readonly since: bigint;

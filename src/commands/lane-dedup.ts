@@ -11,13 +11,16 @@ import type { DecodeReader } from "../core/pipeline/decode-reader.ts";
 import { Duplicates } from "../core/pipeline/duplicates.ts";
 import type { RawBatch } from "../core/records/raw-batch.ts";
 import { type StreamId, type StreamKey, streamParts } from "../core/records/stream.ts";
+import { OwnGroup, type OwnGroupOptions } from "../core/recovery/own-group.ts";
 import { checkRawFields, RawRows, rawRowsQuery } from "../core/recovery/raw-rows.ts";
 import { sleep } from "../core/time/clock.ts";
 import type { LaneDedup } from "./lane-config.ts";
-import type { AskedDedup, RawGroup } from "./lane-dedup-asks.ts";
+import type { AskedDedup } from "./lane-dedup-asks.ts";
+import type { RawGroup } from "./recover-sets.ts";
 
 export interface LaneDedupContext {
   readonly options: LaneDedup;
+  readonly inflate: OwnGroupOptions["inflate"];
   readonly asks: AskedDedup;
   readonly reader: DecodeReader;
 }
@@ -28,8 +31,8 @@ const ENGINE_GROUPS = 4;
 /** The lane has messages to answer meanwhile. */
 const BATCHES_A_TURN = 8;
 
-export function laneDuplicates({ options, asks, reader }: LaneDedupContext): Duplicates {
-  const raw = new RawGroups(options);
+export function laneDuplicates({ options, inflate, asks, reader }: LaneDedupContext): Duplicates {
+  const raw = new RawGroups(options, inflate);
   return new Duplicates(options, {
     clock: systemClock,
     reader,
@@ -74,24 +77,57 @@ function secretWords(hex: string): Int32Array {
   return new Int32Array(bytes.buffer, 0, bytes.length / 4);
 }
 
+/** Thrown by who takes a batch, so that the next one is made when it is asked for. */
+const TAKEN = Symbol("taken");
+
+/** Of one group at a time. */
 class RawGroups {
   readonly #o: LaneDedup;
+  readonly #own: OwnGroup;
+  /** For what is not stored as `twg` stores it. */
   #engine: DuckEngine | null = null;
 
-  constructor(options: LaneDedup) {
+  constructor(options: LaneDedup, inflate: OwnGroupOptions["inflate"]) {
     this.#o = options;
+    const { maxRows, maxBatchBytes: maxBytes } = options;
+    this.#own = new OwnGroup({ inflate, maxRows, maxBytes });
   }
 
-  *rows({ bytes, twoLives }: RawGroup, stream: StreamKey, from: bigint, next: bigint): Generator<RawBatch> {
+  rows(group: RawGroup, stream: StreamKey, from: bigint, next: bigint): Generator<RawBatch> {
+    const id = kafkaStream(stream);
+    if (group.rises && !group.twoLives && this.#own.open(group.bytes)) return this.#ownRows(id, from, next);
+    return this.#engineRows(group, id, from, next);
+  }
+
+  *#ownRows(id: StreamId, from: bigint, next: bigint): Generator<RawBatch> {
+    for (let at = from; at < next; ) {
+      const taken: RawBatch[] = [];
+      try {
+        this.#own.decode(id, { from: at, next }, (batch) => {
+          taken.push(batch);
+          throw TAKEN;
+        });
+      } catch (e) {
+        if (e !== TAKEN) throw e;
+      }
+      for (const batch of taken) yield batch;
+      at = taken.at(-1)?.span.next ?? next;
+    }
+  }
+
+  *#engineRows(
+    { bytes, twoLives, rises }: RawGroup,
+    id: StreamId,
+    from: bigint,
+    next: bigint,
+  ): Generator<RawBatch> {
     const { rowGroupBytes, maxRows, maxBatchBytes: maxBytes } = this.#o;
     const memoryBytes = ENGINE_BYTES + ENGINE_GROUPS * rowGroupBytes;
     this.#engine ??= new DuckEngine({ threads: 1, memoryBytes, spill: tmpdir(), allowed: [] });
     const file = new MemoryFile();
-    const id = kafkaStream(stream);
     try {
       file.write(bytes, 0);
-      // Within a row group a stream's rows stand in order.
-      const sql = rawRowsQuery(`[${sqlText(file.path)}]`, id, { from, next }, true);
+      const sql = rawRowsQuery(`[${sqlText(file.path)}]`, id, { from, next }, rises);
       const fields = this.#engine.fieldsOf(sql);
       checkRawFields(fields);
       const rows = new RawRows(

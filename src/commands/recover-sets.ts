@@ -52,12 +52,21 @@ function opener(sink: SinkOf<"parquet">): OpenRaw {
   };
 }
 
-/** Row groups of a set that hold records of the range, one by one, each as a file of its own. Throws as `rawSets` does. */
+/** A row group as a file of its own. */
+export interface RawGroup {
+  readonly bytes: Uint8Array;
+  /** Rows of a topic's other lives are among them. */
+  readonly twoLives: boolean;
+  /** The positions of the stream that was asked for are known to rise in it. */
+  readonly rises: boolean;
+}
+
+/** Row groups of a set that hold records of the range, one by one. Throws as `rawSets` does. */
 export async function* rawGroups(
   sink: SinkOf<"parquet">,
   set: IndexEntry,
   span: Span,
-): AsyncGenerator<{ readonly bytes: Uint8Array; readonly twoLives: boolean }> {
+): AsyncGenerator<RawGroup> {
   yield* new SetReader(set, opener(sink), sink.metadata_prefix).each(span);
 }
 
@@ -85,16 +94,21 @@ class SetReader {
     }
   }
 
-  async *each(span: Span): AsyncGenerator<{ readonly bytes: Uint8Array; readonly twoLives: boolean }> {
+  async *each(span: Span): AsyncGenerator<RawGroup> {
     const twoLives = this.#streams() === null;
     try {
       for (const target of this.#set.targets)
         for (const group of await this.#groups(target)) {
           const [turns] = await this.#looked([group]);
-          if (turns != null && !turns.some((t) => holds(t, span))) continue;
+          const own = turns?.filter((t) => isOf(t, span)) ?? null;
+          if (own !== null && !own.some((t) => t.first < span.next && t.last >= span.from)) continue;
           const bytes = new Uint8Array(group.bytes);
           await this.#read(group, bytes);
-          yield { bytes, twoLives };
+          yield {
+            bytes,
+            twoLives,
+            rises: own?.every((t, i) => i === 0 || own[i - 1]!.last < t.first) === true,
+          };
         }
     } finally {
       this.#close();
@@ -227,9 +241,9 @@ class SetReader {
   }
 }
 
-function holds(turn: TurnPositions, { stream, from, next }: Span): boolean {
+function isOf(turn: TurnPositions, { stream }: Span): boolean {
   const { topic, partition } = streamParts(stream);
-  return turn.topic === topic && turn.partition === partition && turn.first < next && turn.last >= from;
+  return turn.topic === topic && turn.partition === partition;
 }
 
 /** `ends`: the last position of each stream so far. */

@@ -4,7 +4,8 @@
  */
 import { describe, expect, test } from "bun:test";
 import { DedupAnswers, setsOf } from "../../src/commands/dedup-service.ts";
-import { type AskDedup, AskedDedup, type RawGroup } from "../../src/commands/lane-dedup-asks.ts";
+import { type AskDedup, AskedDedup } from "../../src/commands/lane-dedup-asks.ts";
+import type { RawGroup } from "../../src/commands/recover-sets.ts";
 import {
   type CoverageState,
   EMPTY_STATE,
@@ -74,7 +75,8 @@ describe("a lane's questions", () => {
       async *groups(_, { from, next }) {
         open++;
         try {
-          for (let i = from; i < next; i++) yield { bytes: Uint8Array.of(Number(i)), twoLives: false };
+          for (let i = from; i < next; i++)
+            yield { bytes: Uint8Array.of(Number(i)), twoLives: false, rises: true };
           if (next === 99n) throw new Error("the store is away");
         } finally {
           open--;

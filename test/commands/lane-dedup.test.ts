@@ -1,13 +1,15 @@
 /**
  * Goal: a lane judges a stream's next records by those that stand in raw before them, wherever raw has them; raw that is gone
  * counts no more from then on, durably; another natural key begins anew. Method: raw files by the raw encoder in a folder, with
- * the coverage that names them; the control thread's and the lane's ends joined by their messages, DuckDB reading.
+ * the coverage that names them; the control thread's and the lane's ends joined by their messages; what is stored otherwise DuckDB reads.
  */
 import { afterAll, beforeEach, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { coverageFolderOf, LocalVersionedStore } from "../../src/adapters/coverage/local.ts";
+import { DuckEngine, sqlText } from "../../src/adapters/duckdb/engine.ts";
+import { fallbackCodecs } from "../../src/adapters/duckdb/native-fallback.ts";
 import { parquetSinkSpec } from "../../src/adapters/parquet/spec.ts";
 import { systemClock } from "../../src/adapters/system/clock.ts";
 import type { ResolvedConfig } from "../../src/commands/config-file.ts";
@@ -126,6 +128,7 @@ function lane(of: DedupService, windowRecords: number): Duplicates {
   const options = { windowRecords, windowMs: null, maxBytes: 1 << 20, rowGroupBytes: 1 << 20 };
   return laneDuplicates({
     options: { ...options, maxRows: 20, maxBatchBytes: 1 << 20 },
+    inflate: fallbackCodecs,
     asks,
     reader: reader(),
   });
@@ -170,6 +173,22 @@ test("row groups of a set that hold nothing of the range are not read", async ()
   const groups = async (from: bigint, next: bigint) =>
     (await Array.fromAsync(service(true, 20).groups(KEY, { from, next }))).length;
   expect([await groups(40n, 75n), await groups(50n, 75n), await groups(0n, 50n)]).toEqual([2, 1, 1]);
+});
+
+test("raw that another program has rewritten, in another order, is read by the engine", async () => {
+  const [from, to] = ["50.parquet", "new.parquet"].map((name) => join(folder, name)) as [string, string];
+  const engine = new DuckEngine({ threads: 1, memoryBytes: 1 << 28, spill: null, allowed: [folder] });
+  const times = ["source_timestamp", "ingest_ts", "emit_ts", "source_event_time"]
+    .map((c) => `"_twg_${c}"::TIMESTAMP_MS AS "_twg_${c}"`)
+    .join(", ");
+  engine.run(
+    `COPY (SELECT * REPLACE (${times}) FROM read_parquet(${sqlText(from)}) ORDER BY "_twg_source_offset" DESC) TO ${sqlText(to)} (FORMAT parquet)`,
+  );
+  engine.close();
+  renameSync(to, from);
+  const of = service(true, 30);
+  await of.epoch(KEY, 0n);
+  expect(await duplicates(lane(of, 30), 100, 110)).toEqual(all(100, 110));
 });
 
 test("recovery says the same of records that are in raw; of those before there was a plan none is one", async () => {
