@@ -1,6 +1,6 @@
 /** All of a sink's coverage as one value, for those who only look. */
 import type { Codecs } from "../../../core/compression/codec.ts";
-import type { CoverageState, StreamState } from "../../../core/coverage/state.ts";
+import { type CoverageState, NEW_STREAM, type StreamState } from "../../../core/coverage/state.ts";
 import { windowName } from "../../../core/coverage/windows.ts";
 import type { StreamKey } from "../../../core/records/stream.ts";
 import type { Clock } from "../../../core/time/clock.ts";
@@ -36,9 +36,10 @@ export async function readCoverageTopic(
   const landed = decodeRanges(key, ranges?.entries ?? new Map());
   const streams = new Map<StreamKey, StreamState>();
   const total = { rows: 0, bytes: 0 };
-  for (const [stream, s] of coverage.streams) {
+  // What recovery has filled of a stream that nobody ever claimed here has ranges alone.
+  for (const stream of new Set([...coverage.streams.keys(), ...landed.keys()])) {
     const all = united(landed.get(stream)?.values() ?? []);
-    streams.set(stream, { ...s, covered: all.ranges });
+    streams.set(stream, { ...(coverage.streams.get(stream) ?? NEW_STREAM), covered: all.ranges });
     total.rows += all.rows;
     total.bytes += all.bytes;
   }

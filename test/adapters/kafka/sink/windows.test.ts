@@ -6,6 +6,7 @@
 import { describe, expect, test } from "bun:test";
 import { KafkaClient } from "../../../../src/adapters/kafka/client.ts";
 import { KeyedLog } from "../../../../src/adapters/kafka/sink/keyed-log.ts";
+import { readCoverageTopic } from "../../../../src/adapters/kafka/sink/reader.ts";
 import { decodeRanges, RANGE_PARTITION } from "../../../../src/adapters/kafka/sink/state.ts";
 import { recoveryInstance } from "../../../../src/core/coverage/windows.ts";
 import type { Authority, LeasedWindow } from "../../../../src/core/ports/coverage.ts";
@@ -268,4 +269,15 @@ describe("a recovery that is stopped at any request", () => {
       // It opens, leases, lands four sets, and leaves.
       expect(stops * EVERY).toBeGreaterThan(40);
     }, 120_000);
+});
+
+test("whoever only looks sees what recovery has filled of a stream that live ingest never claimed", async () => {
+  const fleet = new Fleet(11);
+  const { bench } = fleet;
+  await bench.run(recovers(fleet.process(recoveryInstance("r"))));
+  const key = { pipeline: bench.pipeline, sink: "raw" };
+  const looks = { ...bench.parts(), clock: bench.clock, client: bench.client() };
+  const seen = await bench.run(readCoverageTopic(key, `cov.${bench.pipeline}`, looks));
+  expect(seen?.streams.get(WINDOW_STREAM)?.covered).toEqual([{ from: 0n, next: BigInt(HEAD) }]);
+  await bench.close();
 });
