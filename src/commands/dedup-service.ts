@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { type DecodeSection, payloadPlan } from "../core/config/decode-options.ts";
 import { DedupBook } from "../core/coverage/dedup-book.ts";
-import { IndexSegments } from "../core/coverage/index-segments.ts";
+import { KeptSegments } from "../core/coverage/kept-segments.ts";
 import { intersectRanges, normalRanges, type Ranges, subtractRanges } from "../core/coverage/ranges.ts";
 import { type CoverageState, EMPTY_STATE, type IndexEntry, NEW_STREAM } from "../core/coverage/state.ts";
 import { parseState } from "../core/coverage/state-json.ts";
@@ -50,10 +50,12 @@ export function dedupService(
     age,
   } = objectSinkStores(config.pipeline.name, sink, instance, null);
   const windowRecords = BigInt(config.dedup.window_records);
+  // Each partition that begins asks for the whole index.
+  const segments = new KeptSegments(coverage, instance);
   const rawNow = async () => {
     const newest = await coverage.read();
     const state = newest === null ? EMPTY_STATE : parseState(newest.bytes, newest.name, newest.version);
-    return { state, index: await new IndexSegments(coverage, instance).all(state) };
+    return { state, index: await segments.all(state) };
   };
   /** The end of what raw has no more of the window before a position; null: it has all of it. */
   const goneBefore = async (stream: StreamKey, next: bigint): Promise<bigint | null> => {
