@@ -250,6 +250,8 @@ def parses_as_fourth(payload):
 
 
 LEAVES = {}
+# Written by many for UTF-8; expat takes it for an encoding of one byte a character.
+UTF8 = re.compile(rb"""^((?:\xef\xbb\xbf)?<\?xml[ \t\r\n][^>]*?encoding[ \t\r\n]*=[ \t\r\n]*["'])utf8(?=["'])""", re.I)
 VERSION = re.compile(r"<\?xml[ \t\r\n]+version[ \t\r\n]*=[ \t\r\n]*([\"'])(?!1\.[0-9]+\1)")
 BLANK = "".join(map(chr, range(33)))
 
@@ -324,6 +326,7 @@ def row(fields, e, prefixes):
 
 def read(columns, namespaces, payload):
     prefixes = {uri: prefix for prefix, uri in namespaces.items()}
+    payload = UTF8.sub(rb"\1utf-8", payload)
     try:
         e = ET.fromstring(payload)
     except (ET.ParseError, ValueError, LookupError) as error:

@@ -1,7 +1,7 @@
 /** Documents of other encodings as UTF-8: by their byte order mark, or by what their declaration says. */
 import type { Payloads } from "../record-codec.ts";
 
-const DECLARED = /^<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]{0,40})["']/;
+const DECLARED = /^<\?xml[ \t\r\n][^>]{0,200}?encoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]{0,40})["']/;
 
 type Encoding = "us-ascii" | "windows-1252" | "iso-8859-1" | "unknown";
 

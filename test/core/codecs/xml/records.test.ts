@@ -231,6 +231,8 @@ test("what a document declares agrees with its mark and its bytes", () => {
   const others = ["UTF-16LE", "UTF16", "UTF-8", "ISO-8859-1", "x"].map(utf16);
   const marked = ["UTF-16", "ISO-8859-1", "US-ASCII", "x"].map(bom);
   const bad = [...others, ...marked, utf8.encode(document("US-ASCII")), utf8.encode(document("x"))];
+  // A processing instruction of another name declares nothing.
+  bad.push(Uint8Array.from(Buffer.from('<?xmll encoding="ISO-8859-1"?><r><a>\xe4</a></r>', "latin1")));
   const { rows, faults } = read("a string", bad);
   expect(rows).toEqual([]);
   expect(faults.map((f) => f.code)).toEqual(bad.map(() => "decode.encoding"));
