@@ -75,14 +75,11 @@ export class DedupBook {
     let now = await this.#read();
     for (let round = 0; round < MAX_ROUNDS; round++) {
       const epochs = now.state.streams.get(stream) ?? [];
-      const last = epochs.at(-1);
-      const goesOn = last?.plan === plan;
-      if (goesOn && (gone === null || gone <= last.reach)) return found(now.state, stream, from, plan);
-      const reach = goesOn ? gone! : from;
-      const next = entered(now.state, stream, [
-        ...epochs.filter((e) => e.from < from),
-        { from, reach, plan },
-      ]);
+      const reach = reachOf(epochs, from, plan, gone);
+      if (reach === null) return found(now.state, stream, from, plan);
+      // What an earlier life began further on, no sink has: live records come before any sink covers them.
+      const before = epochs.filter((e) => e.from < from);
+      const next = entered(now.state, stream, [...before, { from, reach, plan }]);
       const version = (now.version ?? 0) + 1;
       const tag = `${this.#p.instance}.d${this.#serial++}`;
       const outcome = await this.#p.versions.write(now.version, encodeDedupBook(next, version), tag);
@@ -102,6 +99,19 @@ export class DedupBook {
     const { version } = stored;
     return { version, state: parseDedupBook(stored.bytes, stored.name, version) };
   }
+}
+
+/** How far back an epoch reaches that has to begin at a position; null: the one that holds there goes on. */
+function reachOf(
+  epochs: readonly PlanEpoch[],
+  from: bigint,
+  plan: string,
+  gone: bigint | null,
+): bigint | null {
+  const here = epochs.findLast((e) => e.from <= from);
+  const isOfPlan = here === undefined || here.plan === plan;
+  if (!isOfPlan || epochs.at(-1)?.plan !== plan) return from;
+  return here === undefined || gone === null || gone <= here.reach ? null : gone;
 }
 
 function entered(state: DedupBookState, stream: StreamKey, epochs: readonly PlanEpoch[]): DedupBookState {

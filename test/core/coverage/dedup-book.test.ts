@@ -94,6 +94,18 @@ describe("the book of duplicates", () => {
     expect(await bookOf(store).enter(S, 700n, B, 650n)).toMatchObject({ since: 700n });
   });
 
+  test("a life that begins before one that ended early goes by what holds there, and takes its place", async () => {
+    const store = new Store();
+    await bookOf(store).enter(S, 0n, A, null);
+    // Raw had [0, 550) when the process ended, and had lost what was before 450.
+    await bookOf(store).enter(S, 600n, A, 450n);
+    expect(await bookOf(store).enter(S, 550n, A, 450n)).toMatchObject({ since: 450n, until: null });
+    expect(await bookOf(store).look(S, 599n, A)).toMatchObject({ since: 450n, until: null });
+    await bookOf(store).enter(S, 700n, B, null);
+    expect(await bookOf(store).enter(S, 690n, B, null)).toMatchObject({ since: 690n, until: null });
+    expect(await bookOf(store).cuts()).toEqual(new Map([[S, [0n, 550n, 690n]]]));
+  });
+
   test("what is known is not believed: the stream may have been another's meanwhile", async () => {
     const store = new Store();
     const mine = bookOf(store);
