@@ -5,6 +5,8 @@ import { windowName } from "../../../core/coverage/windows.ts";
 import type { StreamKey } from "../../../core/records/stream.ts";
 import type { Clock } from "../../../core/time/clock.ts";
 import type { KafkaClient } from "../client.ts";
+import { brokerFailure } from "../client-retry.ts";
+import { ERROR } from "../wire/errors.ts";
 import { KeyedLog } from "./keyed-log.ts";
 import {
   decodeRanges,
@@ -26,7 +28,10 @@ export async function readCoverageTopic(
 ): Promise<CoverageState | null> {
   const { client } = parts;
   const { errors } = await client.refresh([topic], client.life);
-  if (errors.has(topic)) return null;
+  const code = errors.get(topic);
+  if (code === ERROR.UNKNOWN_TOPIC_OR_PARTITION) return null;
+  // That it cannot be seen now does not mean that nothing has landed.
+  if (code !== undefined) throw brokerFailure(code, `Metadata of topic ${topic}`, topic);
   const logs = [STATE_PARTITION, RANGE_PARTITION].map(
     (partition) => new KeyedLog(topic, partition, { ...parts, stableMs: STABLE_MS }),
   );

@@ -8,6 +8,7 @@ import { KafkaClient } from "../../../../src/adapters/kafka/client.ts";
 import { KeyedLog } from "../../../../src/adapters/kafka/sink/keyed-log.ts";
 import { readCoverageTopic } from "../../../../src/adapters/kafka/sink/reader.ts";
 import { decodeRanges, RANGE_PARTITION } from "../../../../src/adapters/kafka/sink/state.ts";
+import { ERROR } from "../../../../src/adapters/kafka/wire/errors.ts";
 import { recoveryInstance } from "../../../../src/core/coverage/windows.ts";
 import type { Authority, LeasedWindow } from "../../../../src/core/ports/coverage.ts";
 import type { Life } from "../../../../src/core/ports/host-identity.ts";
@@ -279,5 +280,10 @@ test("whoever only looks sees what recovery has filled of a stream that live ing
   const looks = { ...bench.parts(), clock: bench.clock, client: bench.client() };
   const seen = await bench.run(readCoverageTopic(key, `cov.${bench.pipeline}`, looks));
   expect(seen?.streams.get(WINDOW_STREAM)?.covered).toEqual([{ from: 0n, next: BigInt(HEAD) }]);
+
+  // Where it may not be read it is not as if nothing had landed.
+  bench.cluster.topic(`cov.${bench.pipeline}`).error = ERROR.TOPIC_AUTHORIZATION_FAILED;
+  const denied = readCoverageTopic(key, `cov.${bench.pipeline}`, { ...looks, client: bench.client() });
+  expect(await bench.run(denied.catch((e) => e))).toMatchObject({ code: "kafka.topic_denied" });
   await bench.close();
 });
