@@ -157,8 +157,9 @@ export function decodeLane(
     stage,
     branches,
     forget: (streams) => {
+      const waited = stage.forget(new Set(streams));
       branches.forget(streams);
-      duplicates?.forget(new Set(streams.flatMap((s) => keys.get(s) ?? [])));
+      duplicates?.forget(new Set([...waited, ...streams.flatMap((s) => keys.get(s) ?? [])]));
       for (const s of streams) {
         keys.delete(s);
         undecided.set(s, null);
@@ -167,7 +168,7 @@ export function decodeLane(
     reset: (epoch) => {
       stage.reset();
       branches.reset(epoch);
-      duplicates?.forget(new Set(keys.values()));
+      duplicates?.forget(null);
       keys.clear();
     },
     renew: (renewed) => {

@@ -165,6 +165,17 @@ export class DecodeStage {
     this.#clear();
   }
 
+  /** What waits of streams that are not ours any more is missed, and judged by whose they are now. Answers their keys. */
+  forget(streams: ReadonlySet<number>): readonly StreamKey[] {
+    const gone = this.#queue.filter((w) => streams.has(w.stream));
+    this.#queue = this.#queue.filter((w) => !streams.has(w.stream));
+    for (const w of gone) {
+      this.#queued -= bytesOf(w.batch);
+      this.#p.miss(w.key, w.batch, null);
+    }
+    return gone.map((w) => w.key);
+  }
+
   #clear(): void {
     this.#queue = [];
     this.#hurried = false;

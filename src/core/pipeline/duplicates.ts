@@ -176,12 +176,12 @@ export class Duplicates implements DuplicateJudge {
     }
   }
 
-  /** Forgets what nobody asks about any more. */
-  forget(streams: ReadonlySet<StreamKey>): void {
-    for (const s of streams) {
-      const w = this.#windows.get(s);
-      if (w !== undefined) this.#end(w);
-      this.#windows.delete(s);
+  /** Forgets what nobody asks about any more; null: everything. */
+  forget(streams: ReadonlySet<StreamKey> | null): void {
+    for (const [stream, w] of [...this.#windows]) {
+      if (streams?.has(stream) === false) continue;
+      this.#end(w);
+      this.#windows.delete(stream);
     }
   }
 

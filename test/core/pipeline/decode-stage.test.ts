@@ -158,6 +158,21 @@ test("a batch waits for its schema, the next is decoded on the spot; schemas are
   expect([asked, fits]).toEqual([[1], ["id,name"]]);
 });
 
+test("what waits of a stream that went elsewhere is missed at once, the others go on", async () => {
+  const s = stage();
+  s.take(0, "k", batch(0, [order(1, 1, "a")]));
+  s.take(1, "l", batch(5, [order(1, 2, "b")]));
+  s.take(0, "k", batch(1, [order(1, 3, "c")]));
+  expect(s.forget(new Set([0]))).toEqual(["k", "k"]);
+  expect(missed).toEqual([
+    [0n, 1n, null],
+    [1n, 2n, null],
+  ]);
+  await settle();
+  expect(given.map((g) => g.rows)).toEqual([['id=2 name="b"']]);
+  expect(s.forget(new Set([0, 1]))).toEqual([]);
+});
+
 test("schemas that alternate are a group each; the table has the columns of both and stays", async () => {
   const s = stage("locator");
   const mixed = [order(1, 1, "a"), order(2, 2, "b", 14), order(1, 3, "c"), order(2, 4, "d", 16)];

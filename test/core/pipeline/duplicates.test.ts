@@ -296,6 +296,11 @@ test("a stream that is not ours any more is forgotten: what comes is read from r
   expect(await life.give(20, 40, false)).toBeNull();
   life.judge.forget(new Set([STREAM_KEY]));
   expect((await life.give(40, 50, true))?.code).toBe("dedup.loading");
+  await settle(10_000);
+  life.judge.forget(new Set(["another"]));
+  expect(await life.give(50, 60, true)).toBeNull();
+  life.judge.forget(null);
+  expect((await life.give(60, 70, true))?.code).toBe("dedup.loading");
 });
 
 test("streams that begin together are read one after the other, each by itself", async () => {
