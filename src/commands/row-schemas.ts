@@ -5,10 +5,10 @@
 import type { RegistryClient } from "../adapters/registry/client.ts";
 import { avroSchemaOf } from "../core/codecs/avro/schema-of-columns.ts";
 import { jsonSchemaOf } from "../core/codecs/json/schema-of-columns.ts";
-import { isAmong, numbersIn, numbersOfVersions } from "../core/codecs/protobuf/field-numbers.ts";
+import { numbersOfVersions } from "../core/codecs/protobuf/field-numbers.ts";
 import { protobufSchemaOf } from "../core/codecs/protobuf/schema-of-columns.ts";
 import { Failure } from "../core/failure/failure.ts";
-import type { RegistryFormat } from "../core/schema/resolver.ts";
+import type { RegistryFormat, SchemaText } from "../core/schema/resolver.ts";
 import type { ColumnField } from "../core/types/table-batch.ts";
 
 export interface RowSchema {
@@ -32,60 +32,59 @@ const ATTEMPTS = 5;
 /** `register`: false: the schema must be there. Rejects with encode.unsupported, and as the client does. */
 export async function rowSchema(
   client: Client,
-  { format, subject, record }: RowEncode,
+  encode: RowEncode,
   fields: readonly ColumnField[],
   register: boolean,
 ): Promise<RowSchema> {
+  const { format, subject, record } = encode;
   switch (format) {
     case "avro":
       return await had(client, subject, format, avroSchemaOf(fields, record), register);
     case "json_schema":
-      return await grown(client, subject, record, fields, register);
+      return await settled(client, encode, "json", (v) => jsonText(v, fields, record), register);
     case "protobuf":
-      return await numbered(client, subject, record, fields, register);
+      return await settled(client, encode, format, (v) => protobufText(v, fields, record), register);
   }
 }
 
 /** With the properties of the newest version, which others may have registered. */
-async function grown(
-  client: Client,
-  subject: string,
-  record: string,
+function jsonText(versions: readonly SchemaText[], fields: readonly ColumnField[], record: string): string {
+  const before = versions.at(-1);
+  return jsonSchemaOf(fields, record, before?.format === "json" ? before.text : null);
+}
+
+function protobufText(
+  versions: readonly SchemaText[],
   fields: readonly ColumnField[],
-  register: boolean,
-): Promise<RowSchema> {
-  const before = (await client.versions(subject)).at(-1);
-  const known = before?.format === "json" ? before.text : null;
-  return await had(client, subject, "json", jsonSchemaOf(fields, record, known), register);
+  record: string,
+): string {
+  return protobufSchemaOf(fields, record, numbersOfVersions(versions, record));
 }
 
 /**
- * Two processes that register at once may give one number to two columns, which a registry takes where their types are alike.
- * Whose version is the later one sees it there, and numbers anew: nothing is written by a schema that an earlier one
- * contradicts.
+ * Lanes and processes that register at once do not know of each other: a registry takes one number for two columns where their
+ * types are alike, and a version that lacks what the one before has. Who registered looks again, and does it anew until what
+ * it would register is what it has: no earlier version contradicts it, and the newest knows every row.
  */
-async function numbered(
+async function settled(
   client: Client,
-  subject: string,
-  record: string,
-  fields: readonly ColumnField[],
+  { subject, record }: Pick<RowEncode, "subject" | "record">,
+  format: RegistryFormat,
+  textOf: (versions: readonly SchemaText[]) => string,
   register: boolean,
 ): Promise<RowSchema> {
+  let text = textOf(await client.versions(subject));
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-    const known = numbersOfVersions(await client.versions(subject), record);
-    const schema = await had(client, subject, "protobuf", protobufSchemaOf(fields, record, known), register);
-    const now = numbersOfVersions(await client.versions(subject), record);
-    const own = numbersIn({ ...ALONE, text: schema.text }, record);
-    if (own !== null && isAmong(own, now)) return schema;
+    const schema = await had(client, subject, format, text, register);
+    text = textOf(await client.versions(subject));
+    if (text === schema.text) return schema;
   }
   throw new Failure(
     "registry.unavailable",
-    `${subject}: others registered other numbers for fields of ${record} each time that it was tried`,
+    `${subject}: others registered other fields of ${record} each time that it was tried`,
     { retry: true },
   );
 }
-
-const ALONE = { format: "protobuf", references: [], id: "", subject: null, version: null } as const;
 
 async function had(
   client: Client,

@@ -71,6 +71,35 @@ test("whose version is the earlier one keeps them", async () => {
   expect(await w.numbers(columns("a", "x"))).toEqual({ a: 1, x: 2 });
 });
 
+test.each(["protobuf", "json_schema"] as const)(
+  "two that register at once: the newest version has what both have (%s)",
+  async (format) => {
+    const store = new SchemaStore();
+    const schemaType = format === "protobuf" ? "PROTOBUF" : "JSON";
+    const newest = () => store.versions("s")!.at(-1)!;
+    const client = {
+      versions: async () =>
+        (store.versions("s") ?? []).map((v) => ({
+          ...{ format: format === "protobuf" ? ("protobuf" as const) : ("json" as const), text: v.schema },
+          ...{ references: [], id: String(v.id), subject: "s", version: v.version },
+        })),
+      register: async (_: string, { text }: { readonly text: string }) => {
+        const added = store.add("s", { schema: text, schemaType, references: [] });
+        if (typeof added === "string") throw new Error(added);
+        return { id: added.id, guid: null };
+      },
+      lookup: () => Promise.reject(new Error("not asked")),
+    };
+    const encode = { format, subject: "s", record: "acme.Row" } as const;
+    const both = await Promise.all([
+      rowSchema(client, encode, columns("a"), true),
+      rowSchema(client, encode, columns("a", "b"), true),
+    ]);
+    for (const name of ["a", "b"]) expect(newest().schema).toMatch(new RegExp(`\\b${name}\\b`));
+    expect(both.map((s) => s.id)).toEqual([newest().id, newest().id]);
+  },
+);
+
 test("where others are always before us it is tried later", async () => {
   const w = world(
     Array.from({ length: 9 }, (_, i) => () => {

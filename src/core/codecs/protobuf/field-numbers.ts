@@ -64,16 +64,6 @@ export function numbersOfVersions(versions: readonly SchemaText[], message: stri
   return all;
 }
 
-/** Whether every field of `some` has its number in `all`. */
-export function isAmong(some: FieldNumbers, all: FieldNumbers): boolean {
-  for (const [name, n] of some.numbers) if (all.numbers.get(name) !== n) return false;
-  for (const [name, inner] of some.within) {
-    const other = all.within.get(name);
-    if (inner.numbers.size > 0 && (other === undefined || !isAmong(inner, other))) return false;
-  }
-  return true;
-}
-
 function numbersOf(desc: DescMessage, depth: number): FieldNumbers {
   const within = new Map<string, FieldNumbers>();
   const declared = new Map<string, DeclaredField>();
