@@ -75,8 +75,10 @@ export interface Filled {
 
 /** Windows that are asked for in one look: each costs a transaction in some stores. */
 const MOST_TRIES = 64;
-/** Jobs in a row in which a sink took nothing before it is left out. */
+/** Jobs in a row in which a sink took nothing before what it was given is passed by. */
 const MOST_IDLE = 2;
+/** Windows that are passed by before the sink is left out: what it never takes must not hide what is newer. */
+const MOST_PASSED = 4;
 
 export class Filler {
   readonly #sinks: readonly FillSink[];
@@ -84,6 +86,8 @@ export class Filler {
   readonly #p: FillParts;
   readonly #failed = new Map<string, Failure | null>();
   readonly #idle = new Map<string, number>();
+  /** Of each sink what it did not take, window by window. */
+  readonly #passed = new Map<string, readonly Wanted[]>();
   readonly #open = new Set<FillSink>();
   readonly #life = new AbortController();
   #turn = 0;
@@ -129,11 +133,11 @@ export class Filler {
       for (const [name, why] of backlog.away) if (!this.#failed.has(name)) this.#failed.set(name, why);
       const lacks = new Map(
         [...target].flatMap(([name, of]) => {
-          const left = within(backlog.lacks.get(name), of);
+          const left = without(within(backlog.lacks.get(name), of), this.#passed.get(name) ?? []);
           return left.size === 0 || this.#failed.has(name) ? [] : [[name, left] as const];
         }),
       );
-      if (lacks.size === 0) return null;
+      if (lacks.size === 0) break;
       await this.#enter(lacks);
       const total = [...lacks.values()].reduce((n, w) => n + positions(w), 0n);
       const job = await this.#next({ ...backlog, lacks });
@@ -149,6 +153,7 @@ export class Filler {
       }
       await this.#do(job.job, job.shares);
     }
+    for (const name of this.#passed.keys()) if (!this.#failed.has(name)) this.#failed.set(name, null);
     return null;
   }
 
@@ -319,8 +324,13 @@ export class Filler {
       }
     });
     const idle = filled > 0n ? 0 : (this.#idle.get(s.name) ?? 0) + 1;
-    this.#idle.set(s.name, idle);
-    if (idle >= MOST_IDLE && !this.#failed.has(s.name)) this.#failed.set(s.name, s.coverage.fenced);
+    this.#idle.set(s.name, idle % MOST_IDLE);
+    if (idle >= MOST_IDLE && !this.#failed.has(s.name)) {
+      const passed = [...(this.#passed.get(s.name) ?? []), wanted];
+      this.#passed.set(s.name, passed);
+      const { fenced } = s.coverage;
+      if (fenced !== null || passed.length >= MOST_PASSED) this.#failed.set(s.name, fenced);
+    }
     return filled;
   }
 
@@ -335,6 +345,14 @@ function within(lacks: Wanted | undefined, bounds: Wanted): Wanted {
     ([stream, ranges]) => [stream, intersectRanges(ranges, bounds.get(stream) ?? [])] as const,
   );
   return new Map(kept.filter(([, ranges]) => ranges.length > 0));
+}
+
+function without(lacks: Wanted, passed: readonly Wanted[]): Wanted {
+  const left = [...lacks].map(
+    ([stream, ranges]) =>
+      [stream, passed.reduce((r, of) => subtractRanges(r, of.get(stream) ?? []), ranges)] as const,
+  );
+  return new Map(left.filter(([, ranges]) => ranges.length > 0));
 }
 
 function hulls(wanted: Wanted): readonly Span[] {

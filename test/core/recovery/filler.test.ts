@@ -4,7 +4,7 @@
  */
 import { expect, test } from "bun:test";
 import { LEAVE_MS } from "../../../src/core/coverage/outage.ts";
-import { normalRanges } from "../../../src/core/coverage/ranges.ts";
+import { normalRanges, subtractRanges } from "../../../src/core/coverage/ranges.ts";
 import { Failure } from "../../../src/core/failure/failure.ts";
 import type { TwgEvent } from "../../../src/core/observe/events.ts";
 import type { LeasedWindow, Range, WindowCoverage } from "../../../src/core/ports/coverage.ts";
@@ -226,4 +226,25 @@ test("a sink that hangs keeps no run from its end", async () => {
     clock.advance(LEAVE_MS);
   }
   expect([...(await done).left.values(), hung.beats, hung.closed, well.closed]).toEqual([0n, 0n, 1, 1, 1]);
+});
+
+test("what a sink never takes does not keep it from what is newer", async () => {
+  const clock = new ManualClock();
+  const picky = new Place();
+  const spans = [span(0, 10), span(10, 20)].map((s) => ({ stream: STREAM, ...s }));
+  const look = async (): Promise<Backlog> => ({
+    lacks: new Map([["picky", new Map([[STREAM, subtractRanges([span(0, 20)], normalRanges(picky.has))]])]]),
+    // Each more than a window.
+    index: spans.map((s, n) => ({ id: `s${n}`, targets: [], spans: [s], rows: 10, bytes: 2_000 })),
+    away: new Map(),
+  });
+  const tried: string[] = [];
+  const run = async ({ wanted }: FillJob): Promise<void> => {
+    const [first] = wanted.get(STREAM)!;
+    tried.push(`${first!.from}`);
+    if (first!.from === 10n) picky.has = [span(10, 20)];
+  };
+  const sinks: FillSink[] = [{ name: "picky", after: [], coverage: picky }];
+  const { left, failed } = await new Filler(sinks, OPTIONS, { clock, look, run }).run();
+  expect([tried, [...left], [...failed]]).toEqual([["0", "0", "10"], [["picky", 10n]], [["picky", null]]]);
 });
