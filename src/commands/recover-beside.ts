@@ -53,7 +53,7 @@ export class BesideRecovery {
     };
     this.filler = new Filler(sinks, options, {
       clock: systemClock,
-      look: () => this.#look(),
+      look: (without) => this.#look(without),
       run: (job) => this.#run(job),
       observer: scope.observer,
     });
@@ -65,9 +65,11 @@ export class BesideRecovery {
     this.#drain?.(reason);
   }
 
-  async #look(): Promise<Backlog> {
+  async #look(without: ReadonlySet<string>): Promise<Backlog> {
     const { config, choice, look } = this.#scope;
-    return backlogOf(await look(config, choice));
+    const sinks = choice.sinks.filter((s) => !without.has(s));
+    // None named would be all of them.
+    return backlogOf(await look(config, sinks.length === 0 ? choice : { ...choice, sinks }));
   }
 
   async #run(job: FillJob): Promise<void> {

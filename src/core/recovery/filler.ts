@@ -57,7 +57,8 @@ export interface FillOptions {
 
 export interface FillParts {
   readonly clock: Clock;
-  readonly look: () => Promise<Backlog>;
+  /** `without`: sinks that were left out; of them nothing need be said, and one that hangs would hold the others up. */
+  readonly look: (without: ReadonlySet<string>) => Promise<Backlog>;
   /** One run over raw. Rejects where raw cannot be read. */
   readonly run: (job: FillJob) => Promise<void>;
   /** Told of windows. */
@@ -108,9 +109,9 @@ export class Filler {
   async run(): Promise<Filled> {
     const beating = this.#beat();
     try {
-      const { lacks: target } = await this.#p.look();
+      const { lacks: target } = await this.#p.look(new Set());
       const failure = await this.#fill(target).catch(asFailure);
-      const { lacks, away } = await this.#p.look();
+      const { lacks, away } = await this.#p.look(new Set());
       // What nobody can see is not there.
       const leftOf = (name: string, of: Wanted) => (away.has(name) ? of : within(lacks.get(name), of));
       const left = new Map([...target].map(([name, of]) => [name, positions(leftOf(name, of))] as const));
@@ -129,7 +130,7 @@ export class Filler {
     let least: bigint | null = null;
     let since = clock.monotonic();
     while (!this.#stopped) {
-      const backlog = await look();
+      const backlog = await look(new Set(this.#failed.keys()));
       for (const [name, why] of backlog.away) if (!this.#failed.has(name)) this.#failed.set(name, why);
       const lacks = new Map(
         [...target].flatMap(([name, of]) => {
