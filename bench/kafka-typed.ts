@@ -21,6 +21,7 @@ import type { ColumnField } from "../src/core/types/table-batch.ts";
 import { parseType } from "../src/core/types/type-text.ts";
 import { type BenchOptions, type Figure, median, medianSeen, round } from "./figure.ts";
 import { ORDER_AVRO, ORDER_COLUMNS, orderPayloads } from "./orders.ts";
+import { pipelineConfig } from "./pipeline-config.ts";
 import { type Ran, runProcess } from "./process.ts";
 import { PARTITIONS } from "./topics.ts";
 
@@ -129,59 +130,52 @@ path = "${folder}/typed"
 `;
 }
 
-function configured(folder: string, bootstrap: string, topic: string, format: Format | null): string {
-  return `[pipeline]
-name = "bench"
-state_dir = "${folder}/state"
-[source]
-type = "kafka"
-bootstrap = ["${bootstrap}"]
-topics = ["${topic}"]
-start = "earliest"
-[[sink]]
-name = "raw"
-type = "parquet"
-role = "primary_raw"
-path = "${folder}/raw"
-${format === null ? "" : decodes(folder, format)}[observability]
-listen = "off"
-`;
-}
-
 interface Landed {
   readonly ran: Ran;
   readonly sums: string;
   readonly bytes: number;
 }
 
-/** The same topic by the raw lane alone: what typed rows cost is what is beyond it. */
-async function landRaw(o: BenchOptions, bootstrap: string, topic: string): Promise<Ran> {
-  const folder = mkdtempSync(join(tmpdir(), "twg-bench-"));
-  try {
-    const config = join(folder, "bench.toml");
-    await Bun.write(config, configured(folder, bootstrap, topic, null));
-    return await runProcess([...o.twg, "stream", "-c", config, "--until-caught-up"]);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-}
-
-async function land(o: BenchOptions, bootstrap: string, topic: string, format: Format): Promise<Landed> {
+/** Runs `twg stream` over the topic in a folder of its own, which `look` sees before it goes. */
+async function streamed<T>(
+  o: BenchOptions,
+  bootstrap: string,
+  topic: string,
+  sections: (folder: string) => string,
+  look: (ran: Ran, folder: string) => Promise<T>,
+): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), "twg-bench-"));
   try {
     const columns = Object.entries(ORDER_COLUMNS).map(([name, type]) => ({ name, type }));
     await Bun.write(join(folder, "orders.json"), JSON.stringify({ columns }));
     await Bun.write(join(folder, "orders.avsc"), ORDER_AVRO);
     const config = join(folder, "bench.toml");
-    await Bun.write(config, configured(folder, bootstrap, topic, format));
-    const ran = await runProcess([...o.twg, "stream", "-c", config, "--until-caught-up"]);
+    await Bun.write(config, pipelineConfig({ folder, bootstrap, topic, more: sections(folder) }));
+    return await look(await runProcess([...o.twg, "stream", "-c", config, "--until-caught-up"]), folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** The same topic by the raw lane alone: what typed rows cost is what is beyond it. */
+function landRaw(o: BenchOptions, bootstrap: string, topic: string): Promise<Ran> {
+  return streamed(
+    o,
+    bootstrap,
+    topic,
+    () => "",
+    async (ran) => ran,
+  );
+}
+
+function land(o: BenchOptions, bootstrap: string, topic: string, format: Format): Promise<Landed> {
+  const sections = (folder: string) => decodes(folder, format);
+  return streamed(o, bootstrap, topic, sections, async (ran, folder) => {
     const typed = join(folder, "typed");
     const sums = (await runProcess([process.env["TWG_PYTHON"]!, "-c", SUMS, typed])).stdout.trim();
     const sizes = readdirSync(typed, { recursive: true, withFileTypes: true }).filter((e) => e.isFile());
     return { ran, sums, bytes: sizes.reduce((n, e) => n + statSync(join(e.parentPath, e.name)).size, 0) };
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  });
 }
 
 export async function* kafkaTyped(o: BenchOptions): AsyncGenerator<Figure> {

@@ -1,10 +1,12 @@
 /** A pipeline that is run by the bench, in a folder of its own, and what is said of a run of it beside another. */
+
 import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DuckEngine, sqlText } from "../../src/adapters/duckdb/engine.ts";
 import { type BenchOptions, type Figure, median, medianSeen, ratioOf, round } from "../figure.ts";
 import { ORDER_COLUMNS } from "../orders.ts";
+import { pipelineConfig } from "../pipeline-config.ts";
 import { type Ran, runProcess } from "../process.ts";
 import type { Topic } from "../topics.ts";
 
@@ -29,27 +31,13 @@ export class Pipeline {
     const columns = Object.entries(ORDER_COLUMNS).map(([column, type]) => ({ name: column, type }));
     await Bun.write(schema, JSON.stringify({ columns }));
     const file = join(folder, `${name}.toml`);
+    const decode = `[decode]\nformat = "json"\nschema_file = "${schema}"\non_error = "fail"`;
+    const decoded = sinks.some((s) => s.includes('"decoded"'));
+    const { bootstrap, name: topic } = this.#topic;
+    const sections = [...sinks, ...(decoded ? [decode] : []), more].join("\n");
     await Bun.write(
       file,
-      `[pipeline]
-name = "bench"
-state_dir = "${folder}/state"
-[source]
-type = "kafka"
-bootstrap = ["${this.#topic.bootstrap}"]
-topics = ["${this.#topic.name}"]
-start = "earliest"
-[[sink]]
-name = "raw"
-type = "parquet"
-role = "primary_raw"
-path = "${folder}/raw"
-${this.#rawOptions}
-${sinks.join("\n")}
-${sinks.some((s) => s.includes('"decoded"')) ? `[decode]\nformat = "json"\nschema_file = "${schema}"\non_error = "fail"` : ""}
-${more.includes("[observability]") ? "" : '[observability]\nlisten = "off"'}
-${more}
-`,
+      pipelineConfig({ folder, bootstrap, topic, raw: this.#rawOptions, more: sections }),
     );
     return file;
   }
