@@ -49,6 +49,7 @@ import { claimChange } from "./claim-change.ts";
 import { WriterIdentities } from "./identities.ts";
 import { KeyedLog } from "./keyed-log.ts";
 import { type Decided, SinkLock } from "./lock.ts";
+import { LOOK_MS, MOVED_TRIES, RANGES_MS } from "./patience.ts";
 import { OwnerSigns } from "./signs.ts";
 import {
   decodeRanges,
@@ -101,12 +102,8 @@ export interface KafkaCoverageParts extends ProducerParts {
 /** Longest that leaving may take. */
 const LEAVE_MS = 3_000;
 const REQUEST_MS = 30_000;
-/** Longest that a look at the states waits for changes of others. */
-const LOOK_MS = 1_000;
-/** Longest that recovery, which has other sinks to see to, looks at the ranges, and waits for brokers that move. */
-const RANGES_MS = 5_000;
+/** Longest that recovery, which has other sinks to see to, waits for brokers that move. */
 const RECOVERY_MS = 5_000;
-const MOVED_TRIES = 20;
 
 /** Somebody else claimed one of the streams in the middle of our claim. */
 class Moved extends Error {}

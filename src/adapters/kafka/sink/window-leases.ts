@@ -29,6 +29,7 @@ import type { Span, StreamKey } from "../../../core/records/stream.ts";
 import type { FencingIdentity, WriterIdentities } from "./identities.ts";
 import type { KeyedLog } from "./keyed-log.ts";
 import type { Decided, SinkLock } from "./lock.ts";
+import { LOOK_MS, MOVED_TRIES, RANGES_MS } from "./patience.ts";
 import {
   decodeRanges,
   decodeState,
@@ -46,10 +47,6 @@ const GRANTS = "window grants";
 const UNITED = 0;
 /** Ranges of so many leases of a stream that are over are made one. */
 const MOST_PARTS = 8;
-const MOVED_TRIES = 20;
-/** Longest look at the states while a change of somebody hangs, and at the ranges while a commit does. */
-const LOOK_MS = 1_000;
-const RANGES_MS = 5_000;
 
 /** Somebody else was granted something, or claimed one of the streams, in the middle. */
 class Moved extends Error {}
