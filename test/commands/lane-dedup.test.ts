@@ -17,7 +17,6 @@ import { DedupAnswers, type DedupService, dedupService } from "../../src/command
 import { laneDuplicates, Undecided } from "../../src/commands/lane-dedup.ts";
 import { AskedDedup } from "../../src/commands/lane-dedup-asks.ts";
 import { partDecoder } from "../../src/commands/payload-decoder.ts";
-import { framingOf } from "../../src/core/codecs/framing/framing.ts";
 import { decodeSpec } from "../../src/core/config/decode-options.ts";
 import { dedupSpec } from "../../src/core/config/dedup-options.ts";
 import { type CoverageState, EMPTY_STATE, NEW_STREAM } from "../../src/core/coverage/state.ts";
@@ -32,6 +31,7 @@ import type { SchemaText } from "../../src/core/schema/resolver.ts";
 import { schemaDocument } from "../../src/core/types/schema-file.ts";
 import type { ColumnField } from "../../src/core/types/table-batch.ts";
 import { batchOf, bytes, fileOf, row, STREAM } from "../core/formats/parquet/rows.ts";
+import { bareValues } from "../core/pipeline/bare-values.ts";
 
 const KEY = streamKey(STREAM);
 const root = mkdtempSync(join(tmpdir(), "twg-lane-dedup-"));
@@ -115,10 +115,7 @@ const reading: KnownSchemasParts = {
 const reader = () =>
   new DecodeReader({
     schemas: new KnownSchemas(reading, () => async () => []),
-    framing: (_, part) =>
-      part === "key"
-        ? null
-        : framingOf("none", { part, protobuf: false, maxPayloadBytes: 1 << 20, codecs: { zlib: () => {} } }),
+    framing: bareValues,
     waiting: () => [],
   });
 

@@ -7,7 +7,6 @@ import { beforeEach, expect, test } from "bun:test";
 import { MemoryVersionedStore, type SharedObject, sharedObject } from "../../src/adapters/coverage/memory.ts";
 import { inferredSchemas } from "../../src/commands/lane-inference.ts";
 import { decoderOptions, payloadDecoder } from "../../src/commands/payload-decoder.ts";
-import { framingOf } from "../../src/core/codecs/framing/framing.ts";
 import { decodeSpec } from "../../src/core/config/decode-options.ts";
 import { Failure } from "../../src/core/failure/failure.ts";
 import { DecodeStage } from "../../src/core/pipeline/decode-stage.ts";
@@ -18,6 +17,7 @@ import type { TableBatch } from "../../src/core/types/table-batch.ts";
 import { cellValue } from "../../src/core/types/value-cells.ts";
 import { valueJson } from "../../src/core/types/value-json.ts";
 import { batchOf, bytes, row } from "../core/formats/parquet/rows.ts";
+import { bareValues } from "../core/pipeline/bare-values.ts";
 import { SimTime } from "../sim/clock.ts";
 
 let time: SimTime;
@@ -77,15 +77,7 @@ function lane(o = options({ max_records: 3 }), pinned = control(o), holdBytes = 
     { pipeline: "p", prefix: "_twg_", metadata: "none", holdBytes, can: FOLDER_TABLE },
     {
       clock: time.clock(null),
-      framing: (_, part) =>
-        part === "key"
-          ? null
-          : framingOf("none", {
-              part,
-              protobuf: false,
-              maxPayloadBytes: 1 << 20,
-              codecs: { zlib: () => {} },
-            }),
+      framing: bareValues,
       failsOnError: () => o.on_error === "fail",
       schema: inferred.schema,
       learn: (topic, now, take) => {

@@ -5,7 +5,6 @@
  */
 import { describe, expect, test } from "bun:test";
 import { partDecoder } from "../../../src/commands/payload-decoder.ts";
-import { framingOf } from "../../../src/core/codecs/framing/framing.ts";
 import { Failure } from "../../../src/core/failure/failure.ts";
 import { DecodeStage } from "../../../src/core/pipeline/decode-stage.ts";
 import type { DerivedBatch } from "../../../src/core/pipeline/derived.ts";
@@ -18,6 +17,7 @@ import { cellValue } from "../../../src/core/types/value-cells.ts";
 import { valueJson } from "../../../src/core/types/value-json.ts";
 import { SimTime } from "../../sim/clock.ts";
 import { batchOf, bytes, row } from "../formats/parquet/rows.ts";
+import { bareValues } from "./bare-values.ts";
 
 function column(values: readonly (string | null)[]) {
   const b = new BytesBuilder({ id: "utf8" });
@@ -80,15 +80,7 @@ test("the stage waits for what is judged later, judges each batch once, and goes
     { pipeline: "p", prefix: "_twg_", metadata: "none", holdBytes: 1_000, can: FOLDER_TABLE },
     {
       clock: time.clock(null),
-      framing: (_, part) =>
-        part === "key"
-          ? null
-          : framingOf("none", {
-              part,
-              protobuf: false,
-              maxPayloadBytes: 1 << 20,
-              codecs: { zlib: () => {} },
-            }),
+      framing: bareValues,
       failsOnError: () => false,
       schema: async () => ({ format: "json", text, references: [], id: "s", subject: null, version: null }),
       learn: async () => null,

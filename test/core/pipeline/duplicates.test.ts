@@ -7,7 +7,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { partDecoder } from "../../../src/commands/payload-decoder.ts";
-import { framingOf } from "../../../src/core/codecs/framing/framing.ts";
 import { Failure } from "../../../src/core/failure/failure.ts";
 import type { DecodedPart } from "../../../src/core/pipeline/decode-keys.ts";
 import {
@@ -24,6 +23,7 @@ import { schemaDocument } from "../../../src/core/types/schema-file.ts";
 import type { ColumnField } from "../../../src/core/types/table-batch.ts";
 import { SimTime } from "../../sim/clock.ts";
 import { batchOf, bytes, row, STREAM } from "../formats/parquet/rows.ts";
+import { bareValues } from "./bare-values.ts";
 
 const STREAM_KEY = streamKey(STREAM);
 const FIELDS: readonly ColumnField[] = [
@@ -78,10 +78,7 @@ const settle = (ms = 0) => time.runUntil(() => false, time.nowMs + ms);
 
 const parts: Pick<ReaderParts, "framing"> & KnownSchemasParts = {
   clock: time.clock(null),
-  framing: (_, part) =>
-    part === "key"
-      ? null
-      : framingOf("none", { part, protobuf: false, maxPayloadBytes: 1 << 20, codecs: { zlib: () => {} } }),
+  framing: bareValues,
   schema: async () => SCHEMA,
   compile: (_, schema, message, part) =>
     partDecoder(OPTIONS, schema, part, { message: null, prefix: "key_" }, message, "_twg_"),
