@@ -292,7 +292,7 @@ for (const served of three) {
         await restarted;
         await upNodes(served, [1, 2, 3]);
       }
-      const read = await readByLibrdkafka(served, topic, "read_uncommitted");
+      const read = await readByLibrdkafka(served, topic, "read_uncommitted", KILL_RECORDS);
       const wanted: (string | null)[] = [];
       for (let p = 0; p < PARTITIONS; p++)
         for (let i = 0; i < KILL_RECORDS; i++)

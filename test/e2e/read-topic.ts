@@ -28,12 +28,15 @@ async function lastLine(argv: readonly string[]): Promise<readonly Read[]> {
   return JSON.parse(out.trim().split("\n").at(-1) ?? "") as Read[];
 }
 
+/** `atLeast` records are waited for, 30 s long: needed after leaders moved (see read_topic.py). */
 export function readByLibrdkafka(
   served: Served,
   topic: string,
   isolation: Isolation,
+  atLeast = 0,
 ): Promise<readonly Read[]> {
-  return lastLine([pythonPath(), scriptPath("read_topic.py"), served.plain.join(","), topic, isolation]);
+  const script = scriptPath("read_topic.py");
+  return lastLine([pythonPath(), script, served.plain.join(","), topic, isolation, String(atLeast)]);
 }
 
 export function readByJava(served: Served, topic: string, isolation: Isolation): Promise<readonly Read[]> {

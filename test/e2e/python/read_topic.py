@@ -1,4 +1,6 @@
-"""Every record of a topic as librdkafka reads it, one JSON line at the end. Arguments: bootstrap, topic, isolation.
+"""Every record of a topic as librdkafka reads it, one JSON line at the end. Arguments: bootstrap, topic, isolation, and
+how many there must be at least: a broker that has just become leader may still show an end below what was acknowledged,
+until the others have fetched from it. If fewer are there 30 s later, those are printed.
 
 A record is [partition, offset, timestamp, key, value, headers]: key and value as SHA-1 of their bytes with the length
 in front, or null; headers as [[name, value in hex or null]].
@@ -11,6 +13,7 @@ import sys
 from confluent_kafka import Consumer, TopicPartition
 
 bootstrap, topic, isolation = sys.argv[1:4]
+at_least = int(sys.argv[4])
 consumer = Consumer(
     {
         "bootstrap.servers": bootstrap,
@@ -33,9 +36,11 @@ def digest(value):
 
 records = []
 ended = set()
-while len(ended) < len(partitions):
+while len(ended) < len(partitions) or len(records) < at_least:
     m = consumer.poll(30)
     if m is None:
+        if len(ended) == len(partitions):
+            break
         sys.exit("nothing came for 30 s")
     if m.error() is not None:
         if m.error().name() != "_PARTITION_EOF":
