@@ -13,6 +13,8 @@ import { checkRawFields, RawRows, rawRowsQuery } from "../core/recovery/raw-rows
 export interface ReplayDecoderOptions extends OwnGroupOptions {
   /** Of raw files, as they were written. */
   readonly rowGroupBytes: number;
+  /** Asked for once something has to be sorted. Left out: the lane has one of its own. */
+  readonly engine?: () => DuckEngine;
 }
 
 /** Of the engine: pages of a few columns, and what has to be sorted, which may spill. */
@@ -38,6 +40,11 @@ export function replayDecoder(options: ReplayDecoderOptions): FrameDecoder {
       else others.decode(frame, stream, emit);
     },
   };
+}
+
+export function replayEngine(rowGroupBytes: number): DuckEngine {
+  const memoryBytes = ENGINE_BYTES + ENGINE_GROUPS * rowGroupBytes;
+  return new DuckEngine({ threads: 1, memoryBytes, spill: tmpdir(), allowed: [] });
 }
 
 interface OpenRows {
@@ -105,8 +112,7 @@ class EngineRows {
     if (this.#paths.length === 0) return nothing();
     const files = `[${this.#paths.map(sqlText).join()}]`;
     const sql = rawRowsQuery(files, stream, range, this.#piece.form === "group");
-    const memoryBytes = ENGINE_BYTES + ENGINE_GROUPS * this.#o.rowGroupBytes;
-    this.#engine ??= new DuckEngine({ threads: 1, memoryBytes, spill: tmpdir(), allowed: [] });
+    this.#engine ??= this.#o.engine?.() ?? replayEngine(this.#o.rowGroupBytes);
     const fields = this.#engine.fieldsOf(sql);
     checkRawFields(fields);
     return this.#engine.stream(sql, fields);

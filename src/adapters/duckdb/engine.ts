@@ -36,17 +36,24 @@ export function sqlName(name: string): string {
 
 export class DuckEngine {
   readonly #lib: DuckLibrary;
-  readonly #db = new BigUint64Array(1);
+  readonly #db: BigUint64Array;
+  readonly #ownsDatabase: boolean;
   readonly #con = new BigUint64Array(1);
   #lends = 0;
 
-  /** Throws duckdb.library, or duckdb.query for options that it refuses. */
-  constructor(options: EngineOptions) {
+  /**
+   * Throws duckdb.library, or duckdb.query for options that it refuses. `beside`: another connection to the database of
+   * that engine, which is closed after this one; the options are that one's.
+   */
+  constructor(options: EngineOptions | { readonly beside: DuckEngine }) {
     this.#lib = duckLibrary();
-    if (this.#lib.duckdb_open(null, ptr(this.#db)) !== 0)
+    this.#ownsDatabase = !("beside" in options);
+    this.#db = "beside" in options ? options.beside.#db : new BigUint64Array(1);
+    if (this.#ownsDatabase && this.#lib.duckdb_open(null, ptr(this.#db)) !== 0)
       throw engineFailure("the database cannot be opened");
     if (this.#lib.duckdb_connect(Number(this.#db[0]), ptr(this.#con)) !== 0)
       throw engineFailure("the database takes no connection");
+    if ("beside" in options) return;
     const folders = [MEMORY_FOLDER, ...options.allowed].map(sqlText).join(", ");
     for (const setting of [
       `threads = ${options.threads}`,
@@ -169,7 +176,7 @@ export class DuckEngine {
 
   close(): void {
     this.#lib.duckdb_disconnect(ptr(this.#con));
-    this.#lib.duckdb_close(ptr(this.#db));
+    if (this.#ownsDatabase) this.#lib.duckdb_close(ptr(this.#db));
   }
 }
 

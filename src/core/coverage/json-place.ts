@@ -14,6 +14,26 @@ export interface Place {
   readonly path: string;
 }
 
+/** Its path is made when it is asked for: states have thousands of places, and mostly nothing is wrong with them. */
+class PlaceWithin implements Place {
+  readonly value: unknown;
+  readonly object: string;
+  readonly #parent: Place;
+  readonly #step: string | number;
+
+  constructor(value: unknown, parent: Place, step: string | number) {
+    this.value = value;
+    this.object = parent.object;
+    this.#parent = parent;
+    this.#step = step;
+  }
+
+  get path(): string {
+    const step = typeof this.#step === "number" ? `[${this.#step}]` : `.${this.#step}`;
+    return `${this.#parent.path}${step}`;
+  }
+}
+
 export function corrupt(at: Place, seen: string, allowed: string): Failure {
   return new Failure("coverage.corrupt", `coverage state: ${seen}, allowed is ${allowed}`, {
     at: `${at.object} ${at.path}`,
@@ -53,25 +73,27 @@ export function fieldsOf<K extends string, O extends string>(
   optional: readonly O[],
 ): Record<K, Place> & Partial<Record<O, Place>> {
   const { value } = at;
-  const keys = [...needed, ...optional];
+  const allowed = () => [...needed, ...optional].join(", ");
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     throw corrupt(at, show(value), "an object");
   }
-  const source = new Map<string, unknown>(Object.entries(value));
-  for (const key of source.keys()) {
-    if (!keys.some((k) => k === key)) throw corrupt(at, `unknown key ${show(key)}`, keys.join(", "));
+  const source = value as Readonly<Record<string, unknown>>;
+  const out: Record<string, Place> = {};
+  for (const key of Object.keys(source)) {
+    if (!isOneOf(needed, key) && !isOneOf(optional, key))
+      throw corrupt(at, `unknown key ${show(key)}`, allowed());
+    out[key] = new PlaceWithin(source[key], at, key);
   }
-  const missing = needed.find((key) => !source.has(key));
-  if (missing !== undefined) throw corrupt(at, `no key "${missing}"`, keys.join(", "));
-  const there = keys.filter((key) => source.has(key));
-  return Object.fromEntries(
-    there.map((key) => [key, { value: source.get(key), object: at.object, path: `${at.path}.${key}` }]),
-  ) as Record<K, Place> & Partial<Record<O, Place>>;
+  const missing = needed.find((key) => !Object.hasOwn(source, key));
+  if (missing !== undefined) throw corrupt(at, `no key "${missing}"`, allowed());
+  return out as Record<K, Place> & Partial<Record<O, Place>>;
 }
+
+const isOneOf = (keys: readonly string[], key: string): boolean => keys.includes(key);
 
 export function list<T>(at: Place, read: (item: Place) => T): T[] {
   if (!Array.isArray(at.value)) throw corrupt(at, show(at.value), "a list");
-  return at.value.map((value: unknown, i) => read({ value, object: at.object, path: `${at.path}[${i}]` }));
+  return at.value.map((value: unknown, i) => read(new PlaceWithin(value, at, i)));
 }
 
 /** A list whose items have a key of their own; a second item with the same key is refused. */
