@@ -24,8 +24,17 @@ interface StateJson {
 export function newestState(coverage: SharedObject): StateJson | null {
   const newest = Math.max(0, ...coverage.versions.keys());
   const bytes = coverage.versions.get(newest);
-  return bytes === undefined ? null : (JSON.parse(new TextDecoder().decode(bytes)) as StateJson);
+  if (bytes === undefined) return null;
+  let state = STATES.get(bytes);
+  if (state === undefined) {
+    state = JSON.parse(new TextDecoder().decode(bytes)) as StateJson;
+    STATES.set(bytes, state);
+  }
+  return state;
 }
+
+/** Each is asked for many times, and none changes. */
+const STATES = new WeakMap<Uint8Array, StateJson>();
 
 /** Complaint if a commit of `next` on the partition is ahead of coverage, of whichever incarnation of the topic. */
 export function commitAhead(

@@ -3,10 +3,9 @@
  * beside the raw one, while live ingest works on them or is dead. Brokers have no part in it.
  */
 import { MemoryVersionedStore } from "../../src/adapters/coverage/memory.ts";
-import { DuckEngine } from "../../src/adapters/duckdb/engine.ts";
 import { fallbackCodecs } from "../../src/adapters/duckdb/native-fallback.ts";
 import { hostInProcess } from "../../src/adapters/lanes/in-process-host.ts";
-import { replayDecoder, replayEngine } from "../../src/commands/lane-replay.ts";
+import { replayDecoder } from "../../src/commands/lane-replay.ts";
 import { byIncarnation, wholeIndex } from "../../src/commands/recover-plan.ts";
 import { readSets } from "../../src/commands/recover-sets.ts";
 import { ReplayBuffers } from "../../src/commands/replay-buffers.ts";
@@ -34,11 +33,13 @@ import { ReplayCoverage, ReplayWriter } from "../../src/core/recovery/replayed.t
 import type { BesideWorld } from "./beside.ts";
 import type { SeededChance } from "./chance.ts";
 import { SimProcess } from "./clock.ts";
+import type { SimEngines } from "./engines.ts";
 import type { NodeWorld } from "./node.ts";
 
 export interface ReplayWorld extends Omit<NodeWorld, "beside" | "onEvent"> {
   readonly beside: BesideWorld;
   readonly onEvent: (name: string, event: TwgEvent) => void;
+  readonly engines: SimEngines;
 }
 
 /** What each of the sinks lacks. */
@@ -66,16 +67,6 @@ export async function missing({
 
 /** Windows of two or three sets. */
 const WINDOW_BYTES = 12_000;
-
-const ROW_GROUP_BYTES = 4096;
-
-/** One database for all: opening one takes longer than what a whole process does with it here. */
-let database: DuckEngine | null = null;
-
-function connection(): DuckEngine {
-  database ??= replayEngine(ROW_GROUP_BYTES);
-  return new DuckEngine({ beside: database });
-}
 
 /** One process of `twg recover`. */
 export class ReplayNode {
@@ -214,8 +205,8 @@ export class ReplayNode {
           inflate: fallbackCodecs,
           maxRows: 20,
           maxBytes: 1_000,
-          rowGroupBytes: ROW_GROUP_BYTES,
-          engine: connection,
+          rowGroupBytes: 4096,
+          engine: this.#world.engines.connection,
         }),
         writer: new ReplayWriter(),
         newSetId: () => `${instance}-${sets++}`,

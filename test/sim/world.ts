@@ -13,6 +13,7 @@ import { FakeCluster } from "../brokers/kafka/cluster.ts";
 import { type BesideCanary, BesideWorld, rowsIn } from "./beside.ts";
 import { SeededChance } from "./chance.ts";
 import { SimTime } from "./clock.ts";
+import { SimEngines } from "./engines.ts";
 import { commitAhead, judge } from "./judge.ts";
 import { type Canary, type NodeWorld, SimNode } from "./node.ts";
 import { Oracle } from "./oracle.ts";
@@ -91,6 +92,7 @@ class World {
   readonly #node: NodeWorld;
   readonly #complaints: string[] = [];
   readonly #replays: ReplayNode[] = [];
+  readonly #engines = new SimEngines();
   readonly #replayChance: SeededChance;
   /** Recovery is troubled. */
   #hangs = true;
@@ -166,6 +168,7 @@ class World {
     const recovered = beside?.table.recovered ?? 0;
     this.#complaints.push(...(found?.complaints ?? []));
     if (beside !== null) await this.#recover(beside);
+    this.#engines.close();
     return {
       ...(found === undefined ? {} : { beside: { side: found.side, table: found.table, recovered } }),
       seed: this.#seed,
@@ -219,7 +222,7 @@ class World {
 
   #replay(beside: BesideWorld): ReplayNode {
     const onEvent = (name: string, event: TwgEvent) => this.#tell(name, event);
-    const world = { ...this.#node, beside, onEvent };
+    const world = { ...this.#node, beside, onEvent, engines: this.#engines };
     const node = new ReplayNode(world, this.#replays.length, this.#replayChance.fork(), this.#replays);
     this.#replays.push(node);
     this.#say(`${node.process.name} starts`);
