@@ -7,7 +7,7 @@ import { normalRanges, type Ranges } from "../../src/core/coverage/ranges.ts";
 import { recoveryInstance } from "../../src/core/coverage/windows.ts";
 import { Committer } from "../../src/core/delivery/committer.ts";
 import { Failure } from "../../src/core/failure/failure.ts";
-import type { CoverageStore, Intent, Range } from "../../src/core/ports/coverage.ts";
+import type { Authority, CoverageStore, Intent, Range } from "../../src/core/ports/coverage.ts";
 import type { HostId } from "../../src/core/ports/host-identity.ts";
 import type { SealedSet } from "../../src/core/ports/lane.ts";
 import type { Target } from "../../src/core/ports/object-store.ts";
@@ -15,7 +15,7 @@ import type { Versioned } from "../../src/core/ports/versioned-store.ts";
 import { SimTime } from "../sim/clock.ts";
 import type { CoverageMaker } from "./coverage-contract.ts";
 import { drive, Traffic } from "./drive.ts";
-import type { Landing, OrderBench } from "./order-contract.ts";
+import { fillWindows, type Landing, type OrderBench } from "./order-contract.ts";
 
 const LEASE_MS = 15_000;
 const S = "kafka/c/orders/0/0";
@@ -41,7 +41,8 @@ export function keeperOrder(make: CoverageMaker): () => Promise<OrderBench> {
       land: (landing) => drive(time, landOver(landing), traffic),
     };
 
-    async function landOver({ ranges, leased, swap, moment, acknowledged }: Landing): Promise<void> {
+    async function landOver(landing: Landing): Promise<void> {
+      const { ranges, leased, swap, moment, acknowledged } = landing;
       const around = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
         await moment(`before ${what}`);
         const value = await work();
@@ -66,9 +67,6 @@ export function keeperOrder(make: CoverageMaker): () => Promise<OrderBench> {
           host: { self: HOST, isAlive: () => "unknown" },
         },
       );
-      await keeper.open();
-      const whole = { stream: S, from: ranges[0]!.from, next: ranges.at(-1)!.next };
-      const [right] = leased ? await keeper.leaseWindows([whole]) : await keeper.claim([S], null);
       const failures: Failure[] = [];
       const done: Promise<void>[] = [];
       const told = (of: Range) => void done.push(Promise.resolve(acknowledged(of)));
@@ -99,8 +97,14 @@ export function keeperOrder(make: CoverageMaker): () => Promise<OrderBench> {
           trouble: () => {},
         },
       });
-      for (const [i, range] of ranges.entries()) {
-        const id = `order-${i}`;
+      const sets = async (of: readonly Range[], authority: Authority) => {
+        for (const range of of) await submit(range, authority);
+        await committer.idle();
+        await Promise.all(done);
+        if (failures.length > 0) throw failures[0];
+      };
+      const submit = async (range: Range, authority: Authority) => {
+        const id = `order-${staged.length}`;
         const file = await objects.stage(`${id}.parquet`);
         await file.append(new TextEncoder().encode(id));
         const target = await file.seal(1);
@@ -110,11 +114,12 @@ export function keeperOrder(make: CoverageMaker): () => Promise<OrderBench> {
         const set: SealedSet = {
           ...{ id, targets: [target], spans, lane: 0, epoch: 0, covered: false, reason: "bytes", ...sizes },
         };
-        committer.submit(set, [right!.authority]);
-      }
-      await committer.idle();
-      await Promise.all(done);
-      if (failures.length > 0) throw failures[0];
+        committer.submit(set, [authority]);
+      };
+      if (leased) return fillWindows(landing, S, keeper, clock, sets);
+      await keeper.open();
+      const [claim] = await keeper.claim([S], null);
+      await sets(ranges, claim!.authority);
       await keeper.close();
     }
   };

@@ -11,8 +11,10 @@ import { systemChance } from "../../src/adapters/system/chance.ts";
 import { systemClock } from "../../src/adapters/system/clock.ts";
 import { systemSaslCrypto } from "../../src/adapters/system/sasl-crypto.ts";
 import { committedValues } from "../contract/committed-values.ts";
+import { kafkaOrder } from "../contract/kafka-order.ts";
 import { kafkaSinkContract, MOST_BYTES, type SinkBench } from "../contract/kafka-sink-contract.ts";
 import { KAFKA_LEASE_MS, kafkaWindows, WINDOW_STREAM } from "../contract/kafka-windows.ts";
+import { orderContract } from "../contract/order-contract.ts";
 import { windowContract } from "../contract/window-contract.ts";
 import { demandBrokers } from "../e2e/demand-brokers.ts";
 import { CLUSTERS, fresh, type Served } from "../e2e/real-kafka.ts";
@@ -85,6 +87,16 @@ async function benchOf(served: Served): Promise<SinkBench> {
 }
 
 for (const served of CLUSTERS) kafkaSinkContract(`Kafka ${served.version}`, () => benchOf(served));
+
+for (const served of CLUSTERS)
+  orderContract(
+    `topics of Kafka ${served.version}`,
+    kafkaOrder(
+      () => benchOf(served),
+      () => systemClock,
+    ),
+    true,
+  );
 
 for (const served of CLUSTERS)
   windowContract(`topics of Kafka ${served.version}`, WINDOW_STREAM, async () => {

@@ -3,10 +3,11 @@
  * point of the lane's transaction psql, another session, says what is there.
  */
 import { describe } from "bun:test";
+import { systemClock } from "../../../src/adapters/system/clock.ts";
 import { normalRanges } from "../../../src/core/coverage/ranges.ts";
 import { recoveryInstance } from "../../../src/core/coverage/windows.ts";
-import type { Range } from "../../../src/core/ports/coverage.ts";
-import { type OrderBench, orderContract, type Seen } from "../../contract/order-contract.ts";
+import type { Authority, Range } from "../../../src/core/ports/coverage.ts";
+import { fillWindows, type OrderBench, orderContract, type Seen } from "../../contract/order-contract.ts";
 import { row } from "../../core/formats/parquet/rows.ts";
 import { demandPostgres, freshDatabase, lines, POSTGRES, psqlNow, settings } from "./server.ts";
 import { KEY, Sink } from "./sink.ts";
@@ -31,38 +32,56 @@ async function benchOf(): Promise<OrderBench> {
   return {
     look: () => look(database),
     close: async () => {},
-    land: async ({ ranges, leased, swap, moment, acknowledged }) => {
+    land: async (landing) => {
+      const { ranges, leased, swap, moment, acknowledged } = landing;
       let open: Range = ranges[0]!;
-      const instance = leased ? recoveryInstance("r") : "live";
+      const swapped = (point: string): void => {
+        const { from, next } = open;
+        if (point === "before_commit" && swap === "acknowledge_first") void acknowledged(open);
+        if (point === "before_commit" && swap === "cover_first")
+          psqlNow(database, `insert into twg.coverage values ('p', 'raw', '${KEY}', ${from}, ${next})`);
+        if (point === "before_commit" && swap === "rows_first")
+          psqlNow(database, `insert into raw (_twg_source_offset) values (${from})`);
+      };
       const sink = new Sink({
-        ...{ settings: settings(database), instance },
+        ...{ settings: settings(database), instance: leased ? recoveryInstance("r") : "live" },
         hook: (point) => {
-          if (point === "before_commit" && swap === "acknowledge_first") void acknowledged(open);
-          if (point === "before_commit" && swap === "cover_first")
-            psqlNow(
-              database,
-              `insert into twg.coverage values ('p', 'raw', '${KEY}', ${open.from}, ${open.next}) on conflict do nothing`,
-            );
+          swapped(point);
           void moment(point);
         },
       });
       await sink.prepare();
-      await sink.coverage.open();
-      const whole = { stream: KEY, from: ranges[0]!.from, next: ranges.at(-1)!.next };
-      const [right] = leased
-        ? await sink.coverage.leaseWindows([whole])
-        : await sink.coverage.claim([KEY], null);
-      for (const range of ranges) {
-        open = range;
-        const rows = Array.from({ length: Number(range.next - range.from) }, (_, i) =>
-          row(range.from + BigInt(i)),
-        );
-        await sink.land(rows, [right!.authority]);
-        await acknowledged(range);
+      if (swap === "rows_first") loosen(database);
+      const sets = async (of: readonly Range[], authority: Authority) => {
+        for (const range of of) {
+          open = range;
+          const rows = Array.from({ length: Number(range.next - range.from) }, (_, i) =>
+            row(range.from + BigInt(i)),
+          );
+          const landed = await sink.land(rows, [authority]);
+          if ("refused" in landed) throw new Error(landed.detail);
+          await acknowledged(range);
+        }
+      };
+      if (leased) await fillWindows(landing, KEY, sink.coverage, systemClock, sets);
+      else {
+        const [authority] = await sink.claimed();
+        await sets(ranges, authority!);
       }
       await sink.close();
     },
   };
 }
 
-describe.skipIf(POSTGRES === null)("in PostgreSQL", () => orderContract("tables", benchOf));
+/** So that a row needs no more than its position. */
+function loosen(database: string): void {
+  const columns = lines(
+    psqlNow(
+      database,
+      "select attname from pg_attribute where attrelid = 'raw'::regclass and attnum > 0 and attnotnull",
+    ),
+  );
+  for (const c of columns) psqlNow(database, `alter table raw alter column ${c} drop not null`);
+}
+
+describe.skipIf(POSTGRES === null)("in PostgreSQL", () => orderContract("tables", benchOf, true));
