@@ -101,6 +101,23 @@ export const CASES: readonly Case[] = [
     owners: [RECOVERY],
   },
   {
+    // It has missed a batch, says so, and stays.
+    name: "head_told",
+    ...{ batches: TWO, sinks: 2, crashes: 0, life: "known", fills: [0] },
+    before: [{ streams: [A], groupEpoch: null, batches: 1, misses: [0], stays: true }],
+    owners: [RECOVERY, RECOVERY],
+  },
+  {
+    // What raw had before the claim is below the head from the start.
+    name: "head_claimed",
+    ...{ batches: TWO, sinks: 2, crashes: 0, life: "known", fills: [0] },
+    before: [
+      { streams: [A], groupEpoch: null, batches: 1, misses: [0] },
+      { streams: [A], groupEpoch: null, batches: 1, stays: true },
+    ],
+    owners: [RECOVERY, RECOVERY],
+  },
+  {
     name: "lease_of_silent",
     ...{ batches: TWO, sinks: 2, crashes: 1, life: "unknown" },
     before: [{ streams: [A], groupEpoch: null, batches: 1, misses: [0] }],

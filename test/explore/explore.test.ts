@@ -49,6 +49,8 @@ const CAUGHT_IN: Readonly<Record<Canary, string>> = {
   over_covered: "two_leases",
   over_head: "lease_below_head",
   lost_lease: "lease_expires",
+  high_heads: "lease_beside",
+  no_heads: "head_told",
 };
 const COMPLAINTS: Readonly<Record<Canary, RegExp>> = {
   blind_write: /a row is there twice/,
@@ -59,6 +61,8 @@ const COMPLAINTS: Readonly<Record<Canary, RegExp>> = {
   over_covered: /a row is there twice/,
   over_head: /has not let go of/,
   lost_lease: /have leased the same|which is over/,
+  high_heads: /has let go of .* below/,
+  no_heads: /lacks .* that was let go of/,
 };
 
 test.each(CANARIES.map((c) => [c]))(

@@ -58,7 +58,10 @@ export function leaseComplaints(before: LeasesJson | null, now: LeasesJson): str
         .map((b) => `${a.holder} and ${b.holder} have leased the same of ${a.stream}`),
     ),
     ...newOnes(before?.leases, now.leases, (l) => l.window).flatMap((l) => aboveHead(named(l), all, now)),
-    ...newOnes(before?.intents, now.intents, (i) => i.id).flatMap((i) => unleased(i, windows, now)),
+    ...newOnes(before?.intents, now.intents, (i) => i.id).flatMap((i) => [
+      ...unleased(i, windows, now),
+      ...belowHead(i, all, now),
+    ]),
   ];
 }
 
@@ -97,4 +100,20 @@ function unleased(
     ...lost.map((a) => `${id} is intended under ${a.window}, which is over`),
     ...others.map((w) => `${id} is intended in the window of ${w.holder}`),
   ];
+}
+
+/** A sink that compares nothing when it commits rests on this: whoever told a head lands nothing below it. */
+function belowHead(
+  { id, spans, authorities }: LeasesJson["intents"][number],
+  all: readonly Named[],
+  { streams }: LeasesJson,
+): string[] {
+  if (authorities.some((a) => a.kind === "lease")) return [];
+  return spans.flatMap(([stream, from]) => {
+    const owner = streams.find((s) => s.stream === stream)?.owner ?? null;
+    const head = all.find((l) => l.holder === owner && l.next === null && l.stream === stream);
+    return head === undefined || BigInt(from) >= head.from
+      ? []
+      : [`${id} is intended from ${from} on, and ${owner} has let go of ${stream} below ${head.from}`];
+  });
 }

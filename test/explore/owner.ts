@@ -177,9 +177,16 @@ export class Owner {
   /** Also while sets of the second sink are under way. */
   async #beat(): Promise<void> {
     for (const sink of this.#sinks.slice(1))
-      await sink.keeper.heartbeat(this.#heads.take(new Set(sink.held.keys()))).catch((e) => {
+      await sink.keeper.heartbeat(this.#toldHeads(sink)).catch((e) => {
         this.#failure ??= asFailure(e);
       });
+  }
+
+  #toldHeads(sink: SinkEnd): ReadonlyMap<StreamKey, bigint> {
+    const heads = this.#heads.take(new Set(sink.held.keys()));
+    const { canary } = this.#w;
+    if (canary === "no_heads") return new Map();
+    return canary === "high_heads" ? new Map([...heads].map(([s, head]) => [s, head + 1n])) : heads;
   }
 
   async #lands(batches: readonly (readonly Span[])[]): Promise<void> {

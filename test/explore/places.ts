@@ -10,7 +10,8 @@ import type { Operations } from "./operations.ts";
  * Planted bugs. blind_write: a compare-and-swap that does not compare. no_discard: what is staged stays, and is told to be
  * gone. early_ack: the source is told when a set is intended. early_cover: a set is covered before it is published. leads: a
  * second sink does not wait for the first. Of recovery: over_covered leases what is covered. over_head leases what live ingest has
- * not let go of. lost_lease: a holder that was taken out, and whose windows others have, goes on.
+ * not let go of. lost_lease: a holder that was taken out, and whose windows others have, goes on. Of heads: high_heads tells them
+ * higher than they are. no_heads forgets them.
  */
 export const CANARIES = [
   "blind_write",
@@ -21,6 +22,8 @@ export const CANARIES = [
   "over_covered",
   "over_head",
   "lost_lease",
+  "high_heads",
+  "no_heads",
 ] as const;
 export type Canary = (typeof CANARIES)[number];
 

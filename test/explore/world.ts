@@ -22,6 +22,8 @@ export interface Case {
   readonly sinks: 1 | 2;
   /** How many owners may end at any moment. */
   readonly crashes: number;
+  /** Batches that recovery has filled in every sink before the last owner takes over: those that stay have let go of them. */
+  readonly fills?: readonly number[];
   /** Whether an owner can be told from a dead one; else it may be taken for one while it works on. */
   readonly life: "known" | "unknown";
 }
@@ -209,6 +211,10 @@ export class World {
     for (const [n, o] of this.#owners)
       if (o.outcome === "running" && !this.#dead.has(n) && !this.#stays(n))
         this.#complaints.push(`owner ${n} waits for nothing`);
+    const filled = rowsOf((this.#case.fills ?? []).map((n) => this.#case.batches[n]!));
+    for (const place of this.#places)
+      for (const row of filled)
+        if (!place.rows.includes(row)) this.#complaints.push(`${place.name} lacks ${row} that was let go of`);
     this.#last = true;
     await this.act(`start ${LAST}`);
     await this.#runs(LAST);
@@ -216,12 +222,7 @@ export class World {
       await this.act(`start ${LAST_RECOVERY}`);
       await this.#runs(LAST_RECOVERY);
     }
-    const wanted = this.#case.batches
-      .flat()
-      .flatMap((s) =>
-        Array.from({ length: Number(s.next - s.from) }, (_, i) => `${s.stream}@${s.from + BigInt(i)}`),
-      )
-      .sort();
+    const wanted = rowsOf(this.#case.batches).sort();
     for (const place of this.#places) {
       if (place.rows.toSorted().join() !== wanted.join())
         this.#complaints.push(`${place.name} has ${place.rows.toSorted()} in the end`);
@@ -230,3 +231,10 @@ export class World {
     }
   }
 }
+
+const rowsOf = (batches: readonly (readonly Span[])[]): string[] =>
+  batches
+    .flat()
+    .flatMap((s) =>
+      Array.from({ length: Number(s.next - s.from) }, (_, i) => `${s.stream}@${s.from + BigInt(i)}`),
+    );
