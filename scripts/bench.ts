@@ -1,7 +1,7 @@
 /**
  * Benchmarks beside their peers.
  *
- *   bun run bench [NAME...] [--small] [--bootstrap HOST:PORT] [--peer FILE] [--binary FILE] [--rounds N] [--json]
+ *   bun run bench [NAME...] [OPTION...]     --help says which
  *
  * With --json one object a line: {bench, subject, peer, unit, value, peer_value, ratio, hash, n, cpu_per_million,
  * peer_cpu_per_million, ...}. --small takes seconds in total and proves that everything still runs, nothing else.
@@ -9,7 +9,6 @@
  * What each figure means: docs/benchmarks.md.
  */
 import { existsSync } from "node:fs";
-import { parseArgs } from "node:util";
 import { csvToParquet, ndjsonToParquet } from "../bench/batch-files.ts";
 import { coverage } from "../bench/coverage.ts";
 import { decodeAvro } from "../bench/decode-avro.ts";
@@ -26,6 +25,7 @@ import { produce } from "../bench/produce.ts";
 import { rawConsume } from "../bench/raw-consume.ts";
 import { recovery } from "../bench/recovery/recovery.ts";
 import { startup } from "../bench/startup.ts";
+import { flagsOf } from "./lib/flags.ts";
 
 const BENCHES: Readonly<Record<string, Bench>> = {
   "decode-records": decodeRecords,
@@ -48,16 +48,35 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   recovery,
 };
 
-const { values: flags, positionals } = parseArgs({
-  options: {
-    small: { type: "boolean", default: false },
-    bootstrap: { type: "string" },
-    peer: { type: "string" },
-    binary: { type: "string" },
-    rounds: { type: "string" },
-    json: { type: "boolean", default: false },
+const { values: flags, positionals } = flagsOf({
+  name: "bench",
+  does: "Benchmarks beside their peers.",
+  words: "NAME...",
+  flags: {
+    small: {
+      type: "boolean",
+      default: false,
+      text: "seconds in total: proves that everything still runs, and nothing else",
+    },
+    bootstrap: {
+      type: "string",
+      value: "HOST:PORT",
+      text: "a broker",
+      otherwise: "that of with-servers.sh, else this project's own",
+    },
+    peer: { type: "string", value: "FILE", text: "the program of the peer", otherwise: "it is built once" },
+    binary: { type: "string", value: "FILE", text: "the twg that is measured", otherwise: "dist/twg" },
+    rounds: { type: "string", value: "N", text: "rounds of each", otherwise: "5, or 1 with --small" },
+    json: { type: "boolean", default: false, text: "a line of JSON for each figure" },
   },
-  allowPositionals: true,
+  examples: [
+    ["bun run bench", "all of them"],
+    [
+      "scripts/with-servers.sh --full-jvm --kafka 4.4.0:1 bun run bench kafka-parquet",
+      "one, with a real broker",
+    ],
+  ],
+  more: `There are ${Object.keys(BENCHES).join(", ")}.\nWhat each figure means: docs/benchmarks.md.`,
 });
 const say = (text: string) => void process.stderr.write(`${text}\n`);
 

@@ -1,20 +1,35 @@
 /**
  * Walks all interleavings of small cases over the state machines of delivery: docs/exploring.md.
- *   bun run explore [--case NAME] [--states 200000] [--canary NAME] [--json]
- * Last line with --json: {cases, states, runs, ends, whole, failed, first_failed_case}.
+ * `--help` says its options. Last line with --json: {cases, states, runs, ends, whole, failed, first_failed_case}.
  */
-import { parseArgs } from "node:util";
 import { CASES } from "../test/explore/cases.ts";
 import { explore } from "../test/explore/explorer.ts";
 import { CANARIES } from "../test/explore/places.ts";
+import { flagsOf } from "./lib/flags.ts";
 
-const { values: flags } = parseArgs({
-  options: {
-    case: { type: "string" },
-    states: { type: "string", default: "200000" },
-    canary: { type: "string" },
-    json: { type: "boolean", default: false },
+const { values: flags } = flagsOf({
+  name: "explore",
+  does: "Walks all interleavings of small cases over the state machines of delivery.",
+  flags: {
+    case: {
+      type: "string",
+      value: "NAME",
+      text: `one of ${CASES.map((c) => c.name).join(", ")}`,
+      otherwise: "all of them",
+    },
+    states: { type: "string", default: "200000", value: "N", text: "how many states of a case at most" },
+    canary: {
+      type: "string",
+      value: "NAME",
+      text: `plants a fault, which the run must find: one of ${CANARIES.join(", ")}`,
+    },
+    json: { type: "boolean", default: false, text: "the result as JSON, in the last line" },
   },
+  examples: [
+    ["bun run explore", "every case"],
+    ["bun run explore --case crash --canary no_discard", "a planted fault: the steps that lead to it"],
+  ],
+  more: "Ends with 1 if something was found. More: docs/exploring.md.",
 });
 
 function oneOf<T extends string>(what: string, given: string, names: readonly T[]): T {

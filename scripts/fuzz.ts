@@ -1,24 +1,38 @@
 /**
  * Damaged bytes into every parser: each case must end in success or a coded Failure, in bounded time and memory.
- *   bun run fuzz [--target records|compression|bytes|scan|protocol|responses|json|xml|all] [--cases N] [--seed S] [--json]
- *                [--hang-ms MS] [--max-mb MB]
- * N cases of each target. Last line with --json: {target, cases, crashes, hangs, ...}. A complaint names the case;
- * `--seed CASE --cases 1 --raw-seed` runs just that one again.
+ * N cases of each target (`--help` says the options). Last line with --json: {target, cases, crashes, hangs, ...}. A complaint
+ * names the case; `--seed CASE --cases 1 --raw-seed` runs just that one again.
  */
-import { parseArgs } from "node:util";
 import { type Campaign, campaign } from "./fuzz/campaign.ts";
 import { TARGETS, targetNamed } from "./fuzz/table.ts";
+import { flagsOf } from "./lib/flags.ts";
 
-const { values: flags } = parseArgs({
-  options: {
-    target: { type: "string", default: "all" },
-    cases: { type: "string", default: "100000" },
-    seed: { type: "string", default: "1" },
-    "raw-seed": { type: "boolean", default: false },
-    "hang-ms": { type: "string", default: "10000" },
-    "max-mb": { type: "string", default: "1000" },
-    json: { type: "boolean", default: false },
+const { values: flags } = flagsOf({
+  name: "fuzz",
+  does: "Throws damaged bytes at every parser: each case must end in success or a coded failure, in bounded time and memory.",
+  flags: {
+    target: {
+      type: "string",
+      default: "all",
+      value: "NAME",
+      text: `one of ${TARGETS.map((t) => t.name).join(", ")}, or all`,
+    },
+    cases: { type: "string", default: "100000", value: "N", text: "cases of each target" },
+    seed: { type: "string", default: "1", value: "S", text: "which cases" },
+    "raw-seed": {
+      type: "boolean",
+      default: false,
+      text: "--seed is the number of a case, as complaints name it",
+    },
+    "hang-ms": { type: "string", default: "10000", value: "MS", text: "a case that takes longer hangs" },
+    "max-mb": { type: "string", default: "1000", value: "MB", text: "memory that a process may take" },
+    json: { type: "boolean", default: false, text: "a line of JSON for each target, and for all last" },
   },
+  examples: [
+    ["bun run fuzz --cases 1000000 --seed 7", "a million cases of each target"],
+    ["bun run fuzz --target json --seed 100000123 --cases 1 --raw-seed", "one case again"],
+  ],
+  more: "Ends with 1 after a crash or a hang. --json: {target, cases, crashes, hangs, ...}.",
 });
 
 /** Case numbers of neighbouring seeds do not overlap for runs below this. */

@@ -1,25 +1,36 @@
 /**
- * Runs seeds of the simulated world.
- *   bun run sim --scenario raw|groups|sinks|group_sinks --seeds 1000 [--seed FIRST] [--canary early_cover|blind_write|never_gives_up|leads|forgets|lost_lease] [--trace] [--json]
+ * Runs seeds of the simulated world (`--help` says its options).
  * Last line with --json: {scenario, seeds, failed, first_failed_seed}. `--seed S --seeds 1 --trace` replays one.
  */
-import { parseArgs } from "node:util";
 import type { BesideCanary } from "../test/sim/beside.ts";
 import type { Canary } from "../test/sim/node.ts";
 import { simulate } from "../test/sim/world.ts";
-
-const { values: flags } = parseArgs({
-  options: {
-    scenario: { type: "string", default: "raw" },
-    seeds: { type: "string", default: "100" },
-    seed: { type: "string", default: "1" },
-    canary: { type: "string" },
-    trace: { type: "boolean", default: false },
-    json: { type: "boolean", default: false },
-  },
-});
+import { flagsOf } from "./lib/flags.ts";
 
 const SCENARIOS = ["raw", "groups", "sinks", "group_sinks"];
+
+const { values: flags } = flagsOf({
+  name: "sim",
+  does: "Simulates whole pipelines with a fake clock, network and disk, and judges what landed.",
+  flags: {
+    scenario: { type: "string", default: "raw", value: SCENARIOS.join("|"), text: "what the world holds" },
+    seeds: { type: "string", default: "100", value: "N", text: "how many seeds" },
+    seed: { type: "string", default: "1", value: "S", text: "the first of them" },
+    canary: {
+      type: "string",
+      value: "NAME",
+      text: "plants a fault, which the run must find: early_cover, blind_write or never_gives_up; with sinks leads, forgets or lost_lease",
+    },
+    trace: { type: "boolean", default: false, text: "prints what happens, event by event" },
+    json: { type: "boolean", default: false, text: "the result as JSON, in the last line" },
+  },
+  examples: [
+    ["bun run sim --scenario group_sinks --seeds 1000", "a thousand worlds of a group with several sinks"],
+    ["bun run sim --seed 4711 --seeds 1 --trace", "one seed again, and all that happens in it"],
+  ],
+  more: "Ends with 1 if a seed failed. --json: {scenario, seeds, failed, first_failed_seed, ...}.",
+});
+
 if (!SCENARIOS.includes(flags.scenario)) {
   console.error(`the scenarios are ${SCENARIOS.join(", ")}, not ${flags.scenario}`);
   process.exit(2);

@@ -1,8 +1,7 @@
 /**
  * Kills a running pipeline with SIGKILL again and again and counts what landed with a reader that is not ours.
  *
- *   bun run torture --sink parquet|postgres|s3|kafka|batch [--scenario kills|groups|sinks] --kills 50 --seed 7 [--points] [--records 60000] [--partitions 6]
- *                   [--binary dist/twg] [--bootstrap VERSION|HOST:PORT [--kill-brokers]] [--keep] [--json]
+ *   bun run torture --sink parquet|postgres|s3|kafka|batch [--scenario kills|groups|sinks] [OPTION...]     --help says which
  *
  * `--points` kills at each named point of delivery, of settling what the life before left, and of a write of the
  * coverage object, in turn, instead of at random moments. Without `--bootstrap` the
@@ -37,9 +36,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { MAIN } from "../test/e2e/real-kafka.ts";
 import { SeededChance } from "../test/sim/chance.ts";
+import { flagsOf } from "./lib/flags.ts";
 import { tortureBatch } from "./torture/batch.ts";
 import { type BatchPlace, databasePlace, folderPlace } from "./torture/batch-places.ts";
 import { startBroker, type Topic, topicOf } from "./torture/broker.ts";
@@ -54,32 +53,89 @@ import type { Life, TortureSink } from "./torture/sink.ts";
 import { CANARIES, type Canary } from "./torture/sinks/canary.ts";
 import { tortureSinks } from "./torture/sinks/run.ts";
 
-const { values: flags } = parseArgs({
-  options: {
-    scenario: { type: "string", default: "kills" },
-    sink: { type: "string", default: "parquet" },
-    members: { type: "string" },
-    minutes: { type: "string" },
-    sinks: { type: "string", default: "5" },
-    recoveries: { type: "string", default: "2" },
-    "trouble-ms": { type: "string", default: "8000" },
-    canary: { type: "string" },
-    rate: { type: "string", default: "500" },
-    protocol: { type: "string", default: "upgrade" },
-    kills: { type: "string", default: "20" },
-    seed: { type: "string", default: "1" },
-    points: { type: "boolean", default: false },
-    records: { type: "string", default: "60000" },
-    partitions: { type: "string", default: "6" },
-    binary: { type: "string" },
-    bootstrap: { type: "string" },
-    "kill-brokers": { type: "boolean", default: false },
-    destination: { type: "string", default: "parquet" },
-    store: { type: "string", default: "versitygw" },
-    proxy: { type: "string", default: "0" },
-    keep: { type: "boolean", default: false },
-    json: { type: "boolean", default: false },
+const { values: flags } = flagsOf({
+  name: "torture",
+  does: "Kills a running pipeline with SIGKILL again and again, and counts what landed with a reader that is not ours.",
+  flags: {
+    scenario: { type: "string", default: "kills", value: "kills|groups|sinks", text: "what is troubled" },
+    sink: {
+      type: "string",
+      default: "parquet",
+      value: "parquet|postgres|s3|kafka|batch",
+      text: "where records land; batch: files, without a broker",
+    },
+    kills: { type: "string", default: "20", value: "N", text: "how often a process is killed" },
+    points: {
+      type: "boolean",
+      default: false,
+      text: "kills at each named point in turn instead of at random moments",
+    },
+    seed: { type: "string", default: "1", value: "S", text: "of all chance" },
+    records: { type: "string", default: "60000", value: "N", text: "records that are produced" },
+    partitions: { type: "string", default: "6", value: "N", text: "partitions of the topic" },
+    binary: {
+      type: "string",
+      value: "FILE",
+      text: "the twg that is killed",
+      otherwise: "it runs from source",
+    },
+    bootstrap: {
+      type: "string",
+      value: "VERSION|HOST:PORT",
+      text: "a real broker, below with-servers.sh",
+      otherwise: "the broker of this repository",
+    },
+    "kill-brokers": { type: "boolean", default: false, text: "kills real brokers as well" },
+    store: {
+      type: "string",
+      default: "versitygw",
+      value: "versitygw|seaweedfs|disk",
+      text: "server of the bucket; disk: with --scenario sinks",
+    },
+    proxy: { type: "string", default: "0", value: "SHARE", text: "requests to the bucket that meet a fault" },
+    destination: {
+      type: "string",
+      default: "parquet",
+      value: "parquet|postgres",
+      text: "where --sink batch lands files",
+    },
+    members: {
+      type: "string",
+      value: "N",
+      text: "processes of a group",
+      otherwise: "4 with --scenario groups, 2 with sinks",
+    },
+    minutes: {
+      type: "string",
+      value: "M",
+      text: "how long a group is troubled; with sinks at most",
+      otherwise: "1 with --scenario groups, 8 with sinks",
+    },
+    rate: { type: "string", default: "500", value: "N", text: "records a second, for a group" },
+    protocol: { type: "string", default: "upgrade", value: "classic|consumer|upgrade", text: "of the group" },
+    sinks: { type: "string", default: "5", value: "2|3|5", text: "with --scenario sinks" },
+    recoveries: { type: "string", default: "2", value: "N", text: "recoveries beside the members" },
+    "trouble-ms": { type: "string", default: "8000", value: "MS", text: "the longest trouble of a server" },
+    canary: {
+      type: "string",
+      value: CANARIES.join("|"),
+      text: "plants a fault, which --scenario sinks must report",
+    },
+    keep: { type: "boolean", default: false, text: "leaves the folder of the run" },
+    json: { type: "boolean", default: false, text: "the result as JSON, in the last line" },
   },
+  examples: [
+    ["bun run torture --sink parquet --kills 50 --seed 7", "raw files, with the broker of this repository"],
+    [
+      "scripts/with-servers.sh --kafka 4.4.0:3 bun run torture --scenario groups --members 20 --minutes 10 --kill-brokers",
+      "a group whose members and brokers are killed",
+    ],
+    [
+      "scripts/with-servers.sh --kafka 4.4.0:1 --s3 --postgres bun run torture --scenario sinks --sinks 5 --kills 30",
+      "several sinks, live ingest and recovery at once",
+    ],
+  ],
+  more: "Ends with 1 if something was lost, doubled or left over. What each scenario does: the head of scripts/torture.ts.",
 });
 
 // Records go into real brokers, whichever are there, and come from the same.
