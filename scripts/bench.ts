@@ -23,7 +23,7 @@ import { decodeRecords, parquetWrite } from "../bench/lane-work.ts";
 import { runProcess } from "../bench/process.ts";
 import { produce } from "../bench/produce.ts";
 import { rawConsume } from "../bench/raw-consume.ts";
-import { recovery } from "../bench/recovery/recovery.ts";
+import { recovery, recoveryTwo } from "../bench/recovery/recovery.ts";
 import { startup } from "../bench/startup.ts";
 import { flagsOf } from "./lib/flags.ts";
 
@@ -46,6 +46,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   "decode-json": decodeJson,
   "kafka-typed": kafkaTyped,
   recovery,
+  "recovery-two": recoveryTwo,
 };
 
 const { values: flags, positionals } = flagsOf({
@@ -129,7 +130,16 @@ function twgOf(): readonly string[] {
 }
 
 const NEED_BROKER = new Set([
-  ...["raw-consume", "produce", "group", "kafka-parquet", "kafka-postgres", "memory", "recovery"],
+  ...[
+    "raw-consume",
+    "produce",
+    "group",
+    "kafka-parquet",
+    "kafka-postgres",
+    "memory",
+    "recovery",
+    "recovery-two",
+  ],
 ]);
 
 async function run(): Promise<void> {

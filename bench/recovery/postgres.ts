@@ -17,7 +17,24 @@ const LATENCY_MS = 50;
 const ALIVE_BYTES = 256 * 1024;
 const TABLE = "public.landed";
 
-export async function* intoPostgres(o: BenchOptions, topic: Topic): AsyncGenerator<Figure> {
+export function intoPostgres(o: BenchOptions, topic: Topic): AsyncGenerator<Figure> {
+  return withTable(o, topic, async function* (table) {
+    yield* one(o, topic, table);
+    yield await dead(o, topic, table);
+  });
+}
+
+export function twoIntoPostgres(o: BenchOptions, topic: Topic): AsyncGenerator<Figure> {
+  return withTable(o, topic, async function* (table) {
+    yield await two(o, topic, table);
+  });
+}
+
+async function* withTable(
+  o: BenchOptions,
+  topic: Topic,
+  measure: (table: Table) => AsyncGenerator<Figure>,
+): AsyncGenerator<Figure> {
   if (findPrograms() === null && process.env.TWG_REAL_POSTGRES === undefined) {
     o.say("SKIP: recovery into a table: there is no PostgreSQL server on this machine");
     return;
@@ -27,10 +44,7 @@ export async function* intoPostgres(o: BenchOptions, topic: Topic): AsyncGenerat
   const database = `bench_recovery_${process.pid}`;
   try {
     psql(server, "postgres", `create database ${database}`);
-    const table = new Table(server, database);
-    yield* one(o, topic, table);
-    yield await two(o, topic, table);
-    yield await dead(o, topic, table);
+    yield* measure(new Table(server, database));
   } finally {
     psql(server, "postgres", `drop database if exists ${database} with (force)`);
     await stop();

@@ -7,15 +7,29 @@ import { ORDER_COLUMNS } from "../orders.ts";
 import { type Topic, topicOf } from "../topics.ts";
 import { besideLive } from "./live.ts";
 import { figureOf, Pipeline } from "./pipeline.ts";
-import { intoPostgres } from "./postgres.ts";
+import { intoPostgres, twoIntoPostgres } from "./postgres.ts";
 
-export async function* recovery(o: BenchOptions): AsyncGenerator<Figure> {
-  const topic = await topicOf(o, "orders", "none", o.small ? 20_000 : 2_000_000);
-  if (topic === null) return;
-  try {
+export function recovery(o: BenchOptions): AsyncGenerator<Figure> {
+  return overOrders(o, async function* (topic) {
     const typed = yield* intoParquet(o, topic);
     yield* intoPostgres(o, topic);
     yield* besideLive(o, topic, typed);
+  });
+}
+
+/** Two processes on one backlog. */
+export function recoveryTwo(o: BenchOptions): AsyncGenerator<Figure> {
+  return overOrders(o, (topic) => twoIntoPostgres(o, topic));
+}
+
+async function* overOrders(
+  o: BenchOptions,
+  measure: (topic: Topic) => AsyncGenerator<Figure>,
+): AsyncGenerator<Figure> {
+  const topic = await topicOf(o, "orders", "none", o.small ? 20_000 : 2_000_000);
+  if (topic === null) return;
+  try {
+    yield* measure(topic);
   } finally {
     await topic.release();
   }

@@ -26,7 +26,9 @@ import { sleep } from "../../core/time/clock.ts";
 import { type ClientParts, PgConnection } from "./client.ts";
 import type { PostgresSettings } from "./settings.ts";
 import { beginStatements } from "./state/commit.ts";
+import { closeGate } from "./state/gate.ts";
 import { lockSink, readOwners, requireOwner } from "./state/owners.ts";
+import { receiptsEnd } from "./state/receipts.ts";
 import {
   addLost,
   addOrigins,
@@ -37,14 +39,7 @@ import {
   writeTopic,
 } from "./state/streams.ts";
 import { makeState, type SinkKey, type StateNames, stateNames } from "./state/tables.ts";
-import {
-  dropWindows,
-  grantWindows,
-  heldWindows,
-  receiptsEnd,
-  windowsEnd,
-  writeHeads,
-} from "./state/windows.ts";
+import { dropWindows, grantWindows, heldWindows, windowsEnd, writeHeads } from "./state/windows.ts";
 
 export interface PostgresCoverageOptions {
   readonly settings: PostgresSettings;
@@ -244,13 +239,14 @@ export class PostgresCoverage implements WindowCoverage {
               VALUES ($1, $2, $3, $4::jsonb, $5::bigint, 0) ON CONFLICT DO NOTHING`,
         parameters: [...of, JSON.stringify(this.#p.host.self), String(since)],
       },
+      ...(left.length === 0 ? [] : [closeGate(this.#key)]),
       {
-        // Their writers are fenced by the claims to come; what they committed is covered.
-        sql: receiptsEnd(this.#names),
+        sql: windowsEnd(this.#names),
         parameters: listed,
       },
       {
-        sql: windowsEnd(this.#names),
+        // Their writers are fenced by the claims to come; what they committed is covered.
+        sql: receiptsEnd(this.#names),
         parameters: listed,
       },
     ]);
@@ -268,12 +264,10 @@ export class PostgresCoverage implements WindowCoverage {
         sql: `UPDATE ${this.#names.table("stream")} SET owner = NULL WHERE pipeline = $1 AND sink = $2 AND owner = $3`,
         parameters: of,
       },
-      {
-        sql: receiptsEnd(this.#names),
-        parameters: [this.#key.pipeline, this.#key.sink, JSON.stringify([this.#o.instance])],
-      },
     ]);
     await dropWindows(c, this.#names, this.#key, this.#o.instance);
+    const own = JSON.stringify([this.#o.instance]);
+    await c.query(receiptsEnd(this.#names), this.#key.pipeline, this.#key.sink, own);
   }
 
   // ---- transactions

@@ -6,6 +6,8 @@ export type Trouble =
   | { readonly kind: "lose_answer"; readonly text: string }
   /** Ends both sides in place of passing the first piece that holds the text on. */
   | { readonly kind: "cut_before"; readonly text: string }
+  /** Passes the first piece from the client that holds the text on, and ends both sides before it is answered. */
+  | { readonly kind: "cut_behind"; readonly text: string }
   /** Ends both sides after so many bytes from the client. */
   | { readonly kind: "cut_after_bytes"; readonly bytes: number }
   /** Passes nothing of the server any more once the client has said the text; both sides stay. */
@@ -60,6 +62,11 @@ export class TroubledProxy {
       seen += chunk.length;
       const trouble = this.#met(chunk, seen, "client");
       if (trouble?.kind === "cut_before" || trouble?.kind === "cut_after_bytes") return end();
+      if (trouble?.kind === "cut_behind") {
+        server.end(chunk);
+        client.destroy();
+        return;
+      }
       losing ||= trouble?.kind === "lose_answer";
       silent ||= trouble?.kind === "silence_after";
       server.write(chunk);

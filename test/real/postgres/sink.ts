@@ -64,7 +64,12 @@ export class Sink {
         commitBytes: 16 * 1024 * 1024,
         intervalMs: 1000,
       },
-      { ...parts, writer: `${this.instance}-l0`, ...(hook === undefined ? {} : { hook }) },
+      // As lanes of recovery are named: without its mark.
+      {
+        ...parts,
+        writer: `${this.instance.replace(/^recovery-/, "")}-l0`,
+        ...(hook === undefined ? {} : { hook }),
+      },
     );
   }
 

@@ -2,12 +2,18 @@
  * The end of a sink's transaction: rows are in it already; here the right to write is proven and the positions become
  * covered, all in the same COMMIT.
  *
- *   1. lock the rows of the set's streams (in the order of their names, so that two of us never wait for each other)
- *   2. under the lock: is every generation still the one we claimed, and is nothing of the spans covered yet
+ *   1. lock the rows of the set's streams, and those of its windows (each in the order of their names, so that two of us
+ *      never wait for each other)
+ *   2. under the lock: is every generation still the one we claimed, every window still ours, and is nothing of the spans
+ *      covered yet
  *   3. coverage, receipt, COMMIT
  *
  * COMMIT is sent only after the answer to 2. So whoever gets the lock later knows that this transaction has ended,
  * and its receipt tells how: that settles a COMMIT whose answer was lost.
+ *
+ * Commits that could meet exclude each other (decision 0041): under generations by the stream's row, under one lease by that
+ * of its window. Others cover positions that are apart, so they go on side by side, and none changes a range that
+ * another may be changing. Claims and grants exclude all of them.
  */
 import { normalRanges, unionRanges } from "../../../core/coverage/ranges.ts";
 import { parseWindow, type Window, windowInTheWay } from "../../../core/coverage/windows.ts";
@@ -16,6 +22,9 @@ import type { Authority, Range } from "../../../core/ports/coverage.ts";
 import type { SetRefusal } from "../../../core/ports/lane-parts.ts";
 import type { Span, StreamKey } from "../../../core/records/stream.ts";
 import type { PgConnection } from "../client.ts";
+import type { Statement } from "../wire/frontend.ts";
+import { passGate } from "./gate.ts";
+import { addRecovered } from "./receipts.ts";
 import type { SinkKey, StateNames } from "./tables.ts";
 
 export interface SetToCommit {
@@ -54,9 +63,17 @@ export class UnknownCommit extends Failure {}
 interface Locked {
   readonly generations: ReadonlyMap<StreamKey, bigint>;
   readonly covered: ReadonlyMap<StreamKey, readonly Range[]>;
-  /** Windows of recovery by name. Those of the set are locked, so that nobody takes one away meanwhile. */
+  /**
+   * Windows of recovery by name. Those of the set are locked, so that nobody takes one away meanwhile, and on streams of the
+   * set none comes.
+   */
   readonly leases: ReadonlyMap<string, number>;
+  readonly windows: readonly Window[];
 }
+
+/** All under leases: such a set leaves the rows of its streams as they are. */
+const isLeased = (authorities: readonly Authority[]): boolean =>
+  authorities.length > 0 && authorities.every((a) => a.kind === "lease");
 
 const streamsOf = (spans: readonly Span[]): string =>
   JSON.stringify([...new Set(spans.map((s) => s.stream))]);
@@ -69,16 +86,19 @@ async function lockStreams(
   { spans, authorities }: Pick<SetToCommit, "spans" | "authorities">,
 ): Promise<Locked> {
   const own = authorities.flatMap((a) => (a.kind === "lease" ? [a.window] : []));
+  const leased = isLeased(authorities);
   const locking = {
     sql: `SELECT FROM ${names.table("lease")} WHERE pipeline = $1 AND sink = $2
-             AND name IN (SELECT jsonb_array_elements_text($3::jsonb)) ORDER BY name FOR SHARE`,
+             AND name IN (SELECT jsonb_array_elements_text($3::jsonb)) ORDER BY name FOR UPDATE`,
     parameters: [key.pipeline, key.sink, JSON.stringify(own)],
   };
   const answers = await connection.pipeline([
+    ...(leased ? [passGate(key)] : []),
     {
+      // The two go together, and neither with FOR UPDATE, as claims and grants take it.
       sql: `SELECT stream, generation::text FROM ${names.table("stream")}
              WHERE pipeline = $1 AND sink = $2 AND stream IN (SELECT jsonb_array_elements_text($3::jsonb))
-             ORDER BY stream FOR UPDATE`,
+             ORDER BY stream FOR ${leased ? "KEY SHARE" : "NO KEY UPDATE"}`,
       parameters: [key.pipeline, key.sink, streamsOf(spans)],
     },
     ...(own.length === 0 ? [] : [locking]),
@@ -97,9 +117,9 @@ async function lockStreams(
       parameters: [key.pipeline, key.sink],
     },
   ]);
-  const locked = answers[0];
-  const [touching, leased] = answers.slice(-2);
-  const leases = new Map((leased?.rows ?? []).map(([name, lease]) => [name ?? "", Number(lease)]));
+  const locked = answers[leased ? 1 : 0];
+  const [touching, granted] = answers.slice(-2);
+  const leases = new Map((granted?.rows ?? []).map(([name, lease]) => [name ?? "", Number(lease)]));
   const generations = new Map((locked?.rows ?? []).map(([stream, g]) => [stream ?? "", BigInt(g ?? -1)]));
   const covered = new Map<StreamKey, Range[]>();
   for (const [stream, first, next] of touching?.rows ?? []) {
@@ -107,7 +127,8 @@ async function lockStreams(
     ranges.push({ from: BigInt(first ?? 0), next: BigInt(next ?? 0) });
     covered.set(stream ?? "", ranges);
   }
-  return { generations, covered, leases };
+  const windows = [...leases.keys()].flatMap((name) => parseWindow(name) ?? []);
+  return { generations, covered, leases, windows };
 }
 
 function rangesJson(ranges: readonly (readonly [StreamKey, Range])[]): string {
@@ -119,8 +140,7 @@ function rangesJson(ranges: readonly (readonly [StreamKey, Range])[]): string {
 
 /** Why the set may not be committed; null if it may. */
 function refusal(set: SetToCommit, locked: Locked): SetRefusal | null {
-  const authorities = new Map(set.authorities.map((a) => [a.stream ?? "", a]));
-  const windows = [...locked.leases.keys()].flatMap((name) => parseWindow(name) ?? []);
+  const authorities = byStreamOf(set.authorities);
   for (const span of set.spans) {
     const authority = authorities.get(span.stream);
     const fenced = fencing(authority, span, locked);
@@ -130,13 +150,16 @@ function refusal(set: SetToCommit, locked: Locked): SetRefusal | null {
       const detail = `${textOf(span)} is covered in part by [${hit.from}, ${hit.next})`;
       return { refused: "overlap", detail };
     }
-    const other = windowInTheWay(windows, span, holderOf(authority));
+    const other = windowInTheWay(locked.windows, span, holderOf(authority));
     if (other !== null) return { refused: "overlap", detail: `${textOf(span)} is leased by ${other.holder}` };
   }
   return null;
 }
 
 const textOf = (s: Span): string => `${s.stream} [${s.from}, ${s.next})`;
+
+const byStreamOf = (authorities: readonly Authority[]): ReadonlyMap<StreamKey, Authority> =>
+  new Map(authorities.map((a) => [a.stream ?? "", a]));
 
 const windowOf = (a: Authority | undefined): Window | null =>
   a?.kind === "lease" ? parseWindow(a.window) : null;
@@ -203,19 +226,30 @@ export async function commitSet(
   return null;
 }
 
-function commitStatements(names: StateNames, key: SinkKey, set: SetToCommit, { covered }: Locked) {
+/**
+ * Whether no other commit may change this range now: under a lease one within its window, else one that no window
+ * touches. What cannot be joined for that stays as a range beside ours, until the next grant or claim (joinTouching).
+ */
+function isOurs(authority: Authority | undefined, stream: StreamKey, range: Range, { windows }: Locked) {
+  const own = windowOf(authority);
+  if (own !== null) return own.from <= range.from && own.next !== null && range.next <= own.next;
+  return windowInTheWay(windows, { stream, ...range }, null) === null;
+}
+
+function commitStatements(names: StateNames, key: SinkKey, set: SetToCommit, locked: Locked) {
   const of = [key.pipeline, key.sink] as const;
+  const authorities = byStreamOf(set.authorities);
   const merged: [StreamKey, Range][] = [];
   const gone: [StreamKey, Range][] = [];
   for (const stream of new Set(set.spans.map((s) => s.stream))) {
-    const before = covered.get(stream) ?? [];
+    const ours = (range: Range) => isOurs(authorities.get(stream), stream, range, locked);
+    const before = (locked.covered.get(stream) ?? []).filter(ours);
     const spans = normalRanges(set.spans.filter((s) => s.stream === stream));
     const after = unionRanges(normalRanges(before), spans);
     merged.push(...after.map((r) => [stream, r] as [StreamKey, Range]));
     const kept = new Set(after.map((r) => r.from));
     gone.push(...before.filter((r) => !kept.has(r.from)).map((r) => [stream, r] as [StreamKey, Range]));
   }
-  const sizes = [...set.byStream].map(([stream, n]) => ({ stream, rows: n.rows, bytes: n.bytes }));
   const joined = `DELETE FROM ${names.table("coverage")} c USING jsonb_to_recordset($3::jsonb) AS g(stream text, first bigint)
      WHERE c.pipeline = $1 AND c.sink = $2 AND c.stream = g.stream AND c.first = g.first`;
   return [
@@ -228,12 +262,7 @@ function commitStatements(names: StateNames, key: SinkKey, set: SetToCommit, { c
             ON CONFLICT (pipeline, sink, stream, first) DO UPDATE SET next = excluded.next`,
       parameters: [...of, rangesJson(merged)],
     },
-    {
-      sql: `UPDATE ${names.table("stream")} s SET rows = s.rows + n.rows, bytes = s.bytes + n.bytes
-              FROM jsonb_to_recordset($3::jsonb) AS n(stream text, rows bigint, bytes bigint)
-             WHERE s.pipeline = $1 AND s.sink = $2 AND s.stream = n.stream`,
-      parameters: [...of, JSON.stringify(sizes)],
-    },
+    isLeased(set.authorities) ? addRecovered(names, key, set) : addLanded(names, key, set),
     {
       sql: `INSERT INTO ${names.table("receipt")} (pipeline, sink, writer, set_id, rows, bytes)
             VALUES ($1, $2, $3, $4, $5::bigint, $6::bigint)
@@ -243,6 +272,16 @@ function commitStatements(names: StateNames, key: SinkKey, set: SetToCommit, { c
     },
     { sql: "COMMIT", parameters: [] },
   ];
+}
+
+function addLanded(names: StateNames, { pipeline, sink }: SinkKey, { byStream }: SetToCommit): Statement {
+  const sizes = [...byStream].map(([stream, { rows, bytes }]) => ({ stream, rows, bytes }));
+  return {
+    sql: `UPDATE ${names.table("stream")} s SET rows = s.rows + n.rows, bytes = s.bytes + n.bytes
+            FROM jsonb_to_recordset($3::jsonb) AS n(stream text, rows bigint, bytes bigint)
+           WHERE s.pipeline = $1 AND s.sink = $2 AND s.stream = n.stream`,
+    parameters: [pipeline, sink, JSON.stringify(sizes)],
+  };
 }
 
 /**

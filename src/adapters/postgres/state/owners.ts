@@ -2,7 +2,7 @@
  * Which processes have a sink open, in rows of the table `owner`. Every change of coverage proves that ours is there.
  *
  * Whatever a transaction locks, it locks in this order, so that no two wait for each other: the sink, rows of owners (ours,
- * then those of others by name), rows of streams by name, leases.
+ * then those of others by name), the gate (gate.ts), rows of streams by name, leases, ranges, receipts.
  */
 import { ownerText } from "../../../core/coverage/changes.ts";
 import type { Owner } from "../../../core/coverage/state.ts";

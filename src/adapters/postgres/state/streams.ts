@@ -13,7 +13,9 @@ import type {
 } from "../../../core/ports/coverage.ts";
 import type { StreamKey } from "../../../core/records/stream.ts";
 import type { PgConnection } from "../client.ts";
+import { closeGate } from "./gate.ts";
 import { readOwners } from "./owners.ts";
+import { readRecovered } from "./receipts.ts";
 import { FORMAT, type SinkKey, type StateNames } from "./tables.ts";
 
 type Lost = Omit<LostRange, "stream">;
@@ -59,6 +61,38 @@ export async function rangesOf(
   return { covered: sorted, lost: lostBy };
 }
 
+/**
+ * Ranges that touch become one: commits under leases leave what lies beside their window as it is. Within a transaction that
+ * holds the streams' rows FOR UPDATE, so no commit of them is under way.
+ */
+export async function joinTouching(
+  connection: PgConnection,
+  names: StateNames,
+  { pipeline, sink }: SinkKey,
+  streams: readonly StreamKey[],
+): Promise<void> {
+  const coverage = names.table("coverage");
+  await connection.query(
+    `WITH placed AS (
+       SELECT stream, first, next, coalesce(first > max(next) OVER (PARTITION BY stream ORDER BY first
+                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), true) AS leads
+         FROM ${coverage} WHERE pipeline = $1 AND sink = $2 AND stream IN (SELECT jsonb_array_elements_text($3::jsonb))),
+     numbered AS (
+       SELECT stream, first, next, leads, count(*) FILTER (WHERE leads) OVER (PARTITION BY stream ORDER BY first) AS run
+         FROM placed),
+     joined AS (
+       SELECT stream, run, min(first) AS first, max(next) AS next FROM numbered GROUP BY stream, run HAVING count(*) > 1),
+     gone AS (
+       DELETE FROM ${coverage} c USING numbered n WHERE c.pipeline = $1 AND c.sink = $2
+          AND c.stream = n.stream AND c.first = n.first AND NOT n.leads)
+     UPDATE ${coverage} c SET next = j.next FROM joined j
+      WHERE c.pipeline = $1 AND c.sink = $2 AND c.stream = j.stream AND c.first = j.first AND c.next < j.next`,
+    pipeline,
+    sink,
+    JSON.stringify(streams),
+  );
+}
+
 function push<T>(map: Map<StreamKey, T[]>, key: StreamKey, value: T): void {
   const list = map.get(key);
   if (list === undefined) map.set(key, [value]);
@@ -76,7 +110,8 @@ export async function claimStreams(
 ): Promise<readonly Claim[]> {
   const of = [key.pipeline, key.sink, JSON.stringify([...new Set(streams)])];
   const listed = "(SELECT jsonb_array_elements_text($3::jsonb))";
-  const [, locked] = await connection.pipeline([
+  const [, , locked] = await connection.pipeline([
+    closeGate(key),
     {
       sql: `INSERT INTO ${names.table("stream")} (pipeline, sink, stream, generation)
             SELECT $1, $2, s, 0 FROM jsonb_array_elements_text($3::jsonb) s ORDER BY s ON CONFLICT DO NOTHING`,
@@ -98,6 +133,7 @@ export async function claimStreams(
     instance,
     groupEpoch === null ? null : String(groupEpoch),
   );
+  await joinTouching(connection, names, key, streams);
   const byStream = new Map(raised.rows.map((r) => [r[0] ?? "", r]));
   const known = await rangesOf(connection, names, key, streams);
   return streams.map((stream): Claim => {
@@ -261,7 +297,7 @@ export async function readState(
   );
   const known = await rangesOf(connection, names, key, null);
   const streams = new Map<StreamKey, StreamState>();
-  const landed = { rows: 0, bytes: 0 };
+  const landed = { ...(await readRecovered(connection, names, key)) };
   for (const [
     stream,
     generation,

@@ -2,11 +2,11 @@
  * The tables of coverage beside a Postgres sink. They are persisted state: `FORMAT` grows with every change of their
  * shape, and test/golden/state holds each released one.
  *
- *   owner     processes that have a sink open        stream    generation of each stream: the row lock of every commit
+ *   owner     processes that have a sink open        stream    generation of each stream: its row is locked by every commit
  *   coverage  [first, next) -> durable in the sink   lost      ranges that will never be there, with the reason
  *   topic     incarnations                           lease     recovery windows
  *   reject    rows that were refused, with the reason, durable with the set that they were in
- *   receipt   the newest committed set of each writer: settles a COMMIT whose answer was lost
+ *   receipt   the newest committed set of each writer: settles a COMMIT whose answer was lost; and what recovery brought
  */
 import { Failure } from "../../../core/failure/failure.ts";
 import type { PgConnection } from "../client.ts";

@@ -12,8 +12,10 @@ import {
 import type { LeasedWindow } from "../../../core/ports/coverage.ts";
 import type { Span, StreamKey } from "../../../core/records/stream.ts";
 import type { PgConnection } from "../client.ts";
+import { closeGate } from "./gate.ts";
 import { lockOwners, readOwners } from "./owners.ts";
-import { rangesOf } from "./streams.ts";
+import { receiptsEnd } from "./receipts.ts";
+import { joinTouching, rangesOf } from "./streams.ts";
 import type { SinkKey, StateNames } from "./tables.ts";
 
 export async function readLeases(
@@ -47,15 +49,6 @@ export interface WindowWish {
 export function windowsEnd(names: StateNames): string {
   return `DELETE FROM ${names.table("lease")} WHERE pipeline = $1 AND sink = $2
              AND owner IN (SELECT jsonb_array_elements_text($3::jsonb)) AND starts_with(name, owner || ' ')`;
-}
-
-/**
- * Removes the receipts of the owners in $3, a list as JSON: nobody asks for them any more, since what they committed is covered
- * and they commit nothing more. Lanes of recovery are named by what follows the mark in the name of its instance.
- */
-export function receiptsEnd(names: StateNames): string {
-  return `DELETE FROM ${names.table("receipt")} r USING jsonb_array_elements_text($3::jsonb) i
-           WHERE pipeline = $1 AND sink = $2 AND starts_with(r.writer, regexp_replace(i, '^recovery-', ''))`;
 }
 
 /**
@@ -117,6 +110,7 @@ export async function grantWindows(
   const before = await readOwners(connection, names, key);
   const out = before.filter((o) => gone.get(o.instance) === o.beat).map((o) => o.instance);
   await connection.pipeline([
+    closeGate(key),
     {
       sql: `INSERT INTO ${names.table("stream")} (pipeline, sink, stream, generation)
             SELECT $1, $2, s, 0 FROM jsonb_array_elements_text($3::jsonb) s ORDER BY s ON CONFLICT DO NOTHING`,
@@ -142,6 +136,7 @@ export async function grantWindows(
   );
   const there = new Set(owners.map((o) => o.instance));
   const windows = windowsOf({ leases: await readLeases(connection, names, key), owners });
+  await joinTouching(connection, names, key, streams);
   const { covered } = await rangesOf(connection, names, key, streams);
   const claimed = new Map(found.rows.map(([stream, owner = null]) => [stream ?? "", owner]));
   const granted = wanted.flatMap((span): LeasedWindow[] => {
