@@ -13,9 +13,10 @@ import type { ObjectStore, Target } from "../../src/core/ports/object-store.ts";
 import type { VersionedStore } from "../../src/core/ports/versioned-store.ts";
 import { sleep } from "../../src/core/time/clock.ts";
 import { SimTime } from "../sim/clock.ts";
+import { cursorContract } from "./cursor-contract.ts";
 import { drive, Traffic } from "./drive.ts";
 import { FaultyStore } from "./faulty-store.ts";
-import { keeperOrder } from "./keeper-order.ts";
+import { keeperCursors, keeperOrder } from "./keeper-order.ts";
 import { orderContract } from "./order-contract.ts";
 import { type WindowBench, windowContract } from "./window-contract.ts";
 
@@ -92,6 +93,7 @@ export type CoverageMaker = (time: SimTime, traffic: Traffic) => Promise<Coverag
 export function coverageContract(name: string, make: CoverageMaker): void {
   windowContract(name, S, keeperWindows(make));
   orderContract(name, keeperOrder(make));
+  cursorContract(name, keeperCursors(make));
   describe(`coverage over ${name}`, () => {
     let bench: CoverageBench;
     let time: SimTime;

@@ -1,26 +1,23 @@
-/**
- * The contract of order over a versioned store and two-phase objects: the product's committer and keeper, with a look at what others
- * see around each write of the coverage and each publication.
- */
-import { CoverageKeeper } from "../../src/core/coverage/keeper.ts";
-import { normalRanges, type Ranges } from "../../src/core/coverage/ranges.ts";
+/** The contracts of order and of cursors over a versioned store and two-phase objects. */
+import { parquetReadObjects } from "hyparquet";
+import { compressors } from "hyparquet-compressors";
+import { DuckEngine } from "../../src/adapters/duckdb/engine.ts";
+import { ParquetEncoder } from "../../src/adapters/duckdb/parquet-encode.ts";
+import { ParquetTableWriter, REJECTS_FOLDER } from "../../src/adapters/parquet/table-writer.ts";
 import { recoveryInstance } from "../../src/core/coverage/windows.ts";
-import { Committer } from "../../src/core/delivery/committer.ts";
 import { Failure } from "../../src/core/failure/failure.ts";
-import type { Authority, CoverageStore, Intent, Range } from "../../src/core/ports/coverage.ts";
-import type { HostId } from "../../src/core/ports/host-identity.ts";
+import type { Authority, Range } from "../../src/core/ports/coverage.ts";
 import type { SealedSet } from "../../src/core/ports/lane.ts";
-import type { Target } from "../../src/core/ports/object-store.ts";
-import type { Versioned } from "../../src/core/ports/versioned-store.ts";
-import { SimTime } from "../sim/clock.ts";
+import type { ObjectStore, Target } from "../../src/core/ports/object-store.ts";
+import { SimTime, settleJobs } from "../sim/clock.ts";
 import type { CoverageMaker } from "./coverage-contract.ts";
+import { type CursorBench, heard } from "./cursor-contract.ts";
 import { drive, Traffic } from "./drive.ts";
 import { fillWindows, type Landing, type OrderBench } from "./order-contract.ts";
+import { storedCoverage, watchedKeeper } from "./watched-keeper.ts";
 
-const LEASE_MS = 15_000;
 const S = "kafka/c/orders/0/0";
 
-/** The committer over the same store; each write and each publication is a moment. */
 export function keeperOrder(make: CoverageMaker): () => Promise<OrderBench> {
   return async () => {
     const time = new SimTime();
@@ -36,66 +33,27 @@ export function keeperOrder(make: CoverageMaker): () => Promise<OrderBench> {
         for (const { target, range } of staged)
           if ((await outside.probe(target)) === "published")
             for (let p = range.from; p < range.next; p++) rows.push(p);
-        return { rows, covered: storedRanges(await bench.versions().read(), S) };
+        return { rows, covered: storedCoverage(await bench.versions().read()).get(S) ?? [] };
       },
       land: (landing) => drive(time, landOver(landing), traffic),
     };
 
     async function landOver(landing: Landing): Promise<void> {
       const { ranges, leased, swap, moment, acknowledged } = landing;
-      const around = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
-        await moment(`before ${what}`);
-        const value = await work();
-        await moment(`behind ${what}`);
-        return value;
-      };
-      const versions = bench.versions();
       const objects = bench.objects();
-      const keeper = new CoverageKeeper(
-        { instance: leased ? recoveryInstance("r") : "live", leaseMs: LEASE_MS, minIntervalMs: 0 },
-        {
-          versions: {
-            place: versions.place,
-            prepare: () => versions.prepare(),
-            read: () => versions.read(),
-            write: (...of) => around("a write of coverage", () => versions.write(...of)),
-            putSegment: (...of) => versions.putSegment(...of),
-            getSegment: (...of) => versions.getSegment(...of),
-            sweep: (...of) => versions.sweep(...of),
-          },
-          ...{ objects, clock },
-          host: { self: HOST, isAlive: () => "unknown" },
-        },
-      );
+      const watched = watchedKeeper({
+        ...{ instance: leased ? recoveryInstance("r") : "live", versions: bench.versions() },
+        ...{ objects, clock, swap, moment },
+        tells: (spans) => acknowledged(spans[0]!),
+      });
+      const { keeper } = watched;
       const failures: Failure[] = [];
       const done: Promise<void>[] = [];
-      const told = (of: Range) => void done.push(Promise.resolve(acknowledged(of)));
-      const coverage = {
-        intend: async (intents: readonly Intent[]) => {
-          const answers = await keeper.intend(intents);
-          if (swap === "cover_first") await keeper.cover(intents.map((i) => i.id));
-          if (swap === "acknowledge_first") for (const i of intents) await acknowledged(i.spans[0]!);
-          return answers;
-        },
-        cover: (ids: readonly string[]) => keeper.cover(ids),
-        settle: (id: string, outcome: "abandoned") => keeper.settle(id, outcome),
-      } as unknown as CoverageStore;
-      const committer = new Committer({
-        ...{ sink: "raw", coverage, clock, observer: { emit: () => {} } },
-        objects: {
-          place: objects.place,
-          stage: (name: string) => objects.stage(name),
-          sweep: (...of) => objects.sweep(...of),
-          publish: (target: Target) => around("a publication", () => objects.publish(target)),
-          probe: (target: Target) => objects.probe(target),
-          discard: (target: Target) => objects.discard(target),
-        },
-        listener: {
-          committed: (_id, spans) => told(spans[0]!),
-          refused: (id, _lane, reason) => void failures.push(new Failure("internal.bug", `${id}: ${reason}`)),
-          failed: (f) => void failures.push(f),
-          trouble: () => {},
-        },
+      const committer = watched.committer({
+        committed: (_id, spans) => void done.push(Promise.resolve(acknowledged(spans[0]!))),
+        refused: (id, _lane, reason) => void failures.push(new Failure("internal.bug", `${id}: ${reason}`)),
+        failed: (f) => void failures.push(f),
+        trouble: () => {},
       });
       const sets = async (of: readonly Range[], authority: Authority) => {
         for (const range of of) await submit(range, authority);
@@ -125,14 +83,103 @@ export function keeperOrder(make: CoverageMaker): () => Promise<OrderBench> {
   };
 }
 
-const HOST: HostId = { hostname: "h", pid: 7, bootId: "b", pidNamespace: "n", startTime: "order" };
+/** Longest step of simulated time while a job reads real files. */
+const STEP_MS = 1_000;
 
-/** As plain JSON: not by what is judged. */
-function storedRanges(newest: Versioned | null, stream: string): Ranges {
-  if (newest === null) return [];
-  const { streams } = JSON.parse(new TextDecoder().decode(newest.bytes)) as {
-    readonly streams: readonly { readonly stream: string; readonly covered: readonly [string, string][] }[];
+/** Rows as Parquet files, as a batch job writes them, and refused rows beside them. */
+export function keeperCursors(make: CoverageMaker): () => Promise<CursorBench> {
+  return async () => {
+    const time = new SimTime();
+    const traffic = new Traffic();
+    const bench = await make(time, traffic);
+    const clock = time.clock(null);
+    const kept: Kept[] = [];
+    return {
+      close: () => bench.close(),
+      look: async () => {
+        const outside = bench.objects();
+        const rows: number[] = [];
+        const refused: number[] = [];
+        for (const { target, bytes } of kept) {
+          if ((await outside.probe(target)) !== "published") continue;
+          if (target.key.includes(REJECTS_FOLDER)) refused.push(...refusedIn(bytes));
+          else rows.push(...(await rowsIn(bytes)));
+        }
+        return { rows, refused, covered: storedCoverage(await bench.versions().read()) };
+      },
+      sink: (_plan, watch) => {
+        const { keeper, committer } = watchedKeeper({
+          ...{ instance: "job", versions: bench.versions(), objects: bench.objects(), clock },
+          ...{ swap: watch.swap, moment: watch.moment, tells: watch.landed },
+        });
+        const engine = new DuckEngine({ threads: 1, memoryBytes: 64 << 20, spill: null, allowed: [] });
+        const encoder = new ParquetEncoder(engine, { compression: "none", level: 1 });
+        return {
+          ...{ clock, coverage: keeper, refusing: false },
+          committer: (listener) => committer(heard(listener, watch)),
+          tableSink: () =>
+            new ParquetTableWriter(
+              { folder: "", pipeline: "p", sink: "raw", version: "0" },
+              { store: keeping(bench.objects(), kept), encode: (batch) => encoder.encode(batch) },
+            ),
+        };
+      },
+      run: async (work) => {
+        let over = false;
+        const done = () => {
+          over = true;
+        };
+        work.then(done, done);
+        while (!over) {
+          await new Promise((turn) => setTimeout(turn, 0));
+          if (!traffic.busy) await time.step(time.nowMs + STEP_MS);
+          await settleJobs();
+        }
+        return work;
+      },
+    };
   };
-  const of = streams.find((s) => s.stream === stream)?.covered ?? [];
-  return normalRanges(of.map(([from, next]) => ({ from: BigInt(from), next: BigInt(next) })));
+}
+
+interface Kept {
+  readonly target: Target;
+  readonly bytes: Uint8Array;
+}
+
+/** Remembers what was written into each object: ports have no way to read one. */
+function keeping(store: ObjectStore, kept: Kept[]): ObjectStore {
+  return {
+    place: store.place,
+    publish: (target) => store.publish(target),
+    probe: (target) => store.probe(target),
+    discard: (target) => store.discard(target),
+    sweep: (names) => store.sweep(names),
+    stage: async (name) => {
+      const staged = await store.stage(name);
+      const parts: Uint8Array[] = [];
+      return {
+        key: staged.key,
+        append: (bytes) => {
+          parts.push(bytes.slice());
+          return staged.append(bytes);
+        },
+        seal: async (rows) => {
+          const target = await staged.seal(rows);
+          kept.push({ target, bytes: Buffer.concat(parts) });
+          return target;
+        },
+        abort: () => staged.abort(),
+      };
+    },
+  };
+}
+
+function refusedIn(bytes: Uint8Array): readonly number[] {
+  const lines = new TextDecoder().decode(bytes).trim().split("\n");
+  return lines.map((line) => (JSON.parse(line) as { readonly row: number }).row);
+}
+
+async function rowsIn(bytes: Uint8Array): Promise<readonly number[]> {
+  const file = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer;
+  return (await parquetReadObjects({ file, compressors })).map((r) => Number(r.id));
 }
