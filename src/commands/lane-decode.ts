@@ -19,7 +19,7 @@ import { type DecodeParts, DecodeStage } from "../core/pipeline/decode-stage.ts"
 import { type DerivedBatch, originsOf, rejectFields } from "../core/pipeline/derived.ts";
 import type { DistinctRows } from "../core/pipeline/distinct-rows.ts";
 import { KnownSchemas, type KnownSchemasParts } from "../core/pipeline/known-schemas.ts";
-import { type RawMetadata, rawOriginFields } from "../core/pipeline/raw-origins.ts";
+import { type RawMetadata, rawOriginFields, widest, withRowKey } from "../core/pipeline/raw-origins.ts";
 import { TableBranchWriter } from "../core/pipeline/table-branch.ts";
 import type { BranchWriter } from "../core/ports/branch-parts.ts";
 import type { FromLane } from "../core/ports/lane.ts";
@@ -189,11 +189,8 @@ function abilitiesOf(configured: readonly LaneBranch[]): TargetAbilities {
 
 /** Which metadata are columns of the sink; records of topics have headers for them. */
 function columnsOf({ metadata, sink }: LaneBranch): RawMetadata {
-  return sink.kind === "kafka" ? "none" : metadata;
-}
-
-function widest(all: readonly RawMetadata[]): RawMetadata {
-  return all.includes("all") ? "all" : all.includes("locator") ? "locator" : "none";
+  if (sink.kind === "kafka") return "none";
+  return sink.kind === "postgres" && sink.writer.rowKey !== null ? withRowKey(metadata) : metadata;
 }
 
 const JUDGES = { parquet: "kept", postgres: "server", kafka: "any", replay: "any" } as const;
@@ -322,10 +319,13 @@ class DerivedSink implements FittedSink {
 
   async #prepared(fields: readonly ColumnField[]): Promise<readonly TargetColumn[]> {
     if (this.#lane.kind !== "postgres") throw new Failure("internal.bug", "no table to prepare");
-    const { settings, table, rejects, stateSchema, pipeline, sink } = this.#lane.writer;
+    const { settings, table, rejects, stateSchema, pipeline, sink, lockTimeoutMs } = this.#lane.writer;
     const { create, growth } = this.#o;
     const key = { pipeline, sink };
-    const prepared = { settings, table, rejects, stateSchema, key, create, growth, unique: [] };
+    const row = this.#lane.writer.rowKey;
+    const maxBytes = growth?.rewriteMaxBytes ?? 0;
+    const rowKey = row === null ? null : { key: row, create, maxBytes, lockTimeoutMs };
+    const prepared = { settings, table, rejects, stateSchema, key, create, growth, rowKey, unique: [] };
     return await prepareFields(prepared, fields, this.#client());
   }
 

@@ -7,7 +7,7 @@ import { rootOf } from "../adapters/parquet/template.ts";
 import { formatBytes, formatMs } from "../core/config/option-types.ts";
 import { hostPortText } from "../core/config/render.ts";
 import { defaultLanes, LISTEN_OFF, RECOVERY_BESIDE_BYTES_PER_S } from "../core/config/sections.ts";
-import type { PipelineConfig } from "./config-file.ts";
+import type { PipelineConfig, SinkOf } from "./config-file.ts";
 import { encodingText } from "./kafka-encode.ts";
 import { commitBytesOf, recoveryBytes, sinkMemory } from "./sink-memory.ts";
 
@@ -87,7 +87,7 @@ function rawText({ pipeline, sink }: PipelineConfig, processors: number): string
     const bytes = commitBytesOf(pipeline, sink, pipeline.lanes ?? defaultLanes(processors));
     const when = `at ${formatBytes(bytes)} or after ${formatMs(sink.commit_interval_ms)}`;
     const what = sink.mode === "upsert" ? "the latest record of each key in" : "rows of";
-    return `${what} ${sink.table} by COPY; each lane commits ${when}`;
+    return `${what} ${sink.table}${onceText(sink)} by COPY; each lane commits ${when}`;
   }
   if (sink.type === "kafka") {
     const bytes = commitBytesOf(pipeline, sink, pipeline.lanes ?? defaultLanes(processors));
@@ -157,8 +157,17 @@ const WHAT = {
 function placeText(config: PipelineConfig, sink: PipelineConfig["sink"]): string {
   if (sink.type === "parquet") return `files under ${resolve(sink.path)}`;
   return sink.type === "postgres"
-    ? `rows of ${sink.table}`
+    ? `rows of ${sink.table}${onceText(sink)}`
     : `topic ${sink.topic}${encodingText(config, sink)}`;
+}
+
+function onceText({
+  row_key,
+  metadata_prefix,
+}: Pick<SinkOf<"postgres">, "row_key" | "metadata_prefix">): string {
+  return row_key
+    ? ` (once by a unique index on ${metadata_prefix}record_id: what is there already is compared)`
+    : "";
 }
 
 function duplicatesPlan({ sinks, dedup, pipeline }: PipelineConfig): Plan {

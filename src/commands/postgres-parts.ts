@@ -8,6 +8,7 @@ import { type Prepared, prepareFields, prepareSink } from "../adapters/postgres/
 import { type PostgresSettings, postgresSettings } from "../adapters/postgres/settings.ts";
 import type { TableGrowth } from "../adapters/postgres/table/grow.ts";
 import { parseTableName, type TableName } from "../adapters/postgres/table/names.ts";
+import { type RowKeyOptions, rowKeyOf } from "../adapters/postgres/table/row-key.ts";
 import { systemChance } from "../adapters/system/chance.ts";
 import { systemClock } from "../adapters/system/clock.ts";
 import { systemSaslCrypto } from "../adapters/system/sasl-crypto.ts";
@@ -58,7 +59,14 @@ export function preparedOf(config: Configured, sink: SinkOf<"postgres">): Prepar
     rejects: sink.rejects === undefined ? null : tableNamed(sink.rejects),
     stateSchema: sink.state_schema,
     key: { pipeline: config.pipeline.name, sink: sink.name },
+    rowKey: rowKeyOptions(sink),
   };
+}
+
+function rowKeyOptions(sink: SinkOf<"postgres">): RowKeyOptions | null {
+  if (!sink.row_key) return null;
+  const { create, rewrite_max_bytes: maxBytes, lock_timeout_ms: lockTimeoutMs } = sink;
+  return { key: rowKeyOf(sink.metadata_prefix), create, maxBytes, lockTimeoutMs };
 }
 
 export function postgresParts(config: Configured, sink: SinkOf<"postgres">, context: SinkContext): SinkParts {
@@ -155,9 +163,10 @@ function copySetOptions(
   intervalMs: number,
   leavesHoles: boolean,
 ): CopySetOptions {
-  const { settings, table, rejects } = preparedOf(config, sink);
+  const { settings, table, rejects, rowKey: row } = preparedOf(config, sink);
   const { max_rejects: maxRejects } = sink;
-  return { ...placeOf(config, sink), settings, table, rejects, intervalMs, maxRejects, leavesHoles };
+  const rowKey = row?.key ?? null;
+  return { ...placeOf(config, sink), settings, table, rejects, intervalMs, maxRejects, leavesHoles, rowKey };
 }
 
 /** How the table of decoded rows may change. */

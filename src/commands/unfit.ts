@@ -55,6 +55,15 @@ function unfitPostgres(
       hint,
     });
   const { mode, key } = sink;
+  if (sink.row_key) {
+    const path = ["sink", at, "row_key"];
+    if (String(source.type) === "files")
+      say(path, "true", "only with a source of topics", "each file lands once, by its digest");
+    else if (sink.receives === "rejected")
+      say(path, "true", 'receives = "raw" or "decoded"', "another version may give a reason in other words");
+    else if (mode === "upsert")
+      say(path, "true", 'only with mode = "append"', "the key of an upsert has each row once");
+  }
   const seenKey = key === undefined ? "" : key.map(quoted).join(", ");
   if (mode === "append") {
     if (key !== undefined)

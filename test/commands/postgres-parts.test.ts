@@ -4,7 +4,7 @@
  */
 import { expect, test } from "bun:test";
 import { loadConfig, resolveSecrets } from "../../src/commands/config-file.ts";
-import { postgresParts, postgresTableParts } from "../../src/commands/postgres-parts.ts";
+import { postgresParts, postgresTableParts, preparedOf } from "../../src/commands/postgres-parts.ts";
 import type { SinkContext } from "../../src/commands/sink-parts.ts";
 import type { TableSpec } from "../../src/core/ports/batch-lane.ts";
 import { fileWith } from "./fake-cli.ts";
@@ -54,6 +54,16 @@ test("options reach the lane, and the budget bounds what it keeps", async () => 
   });
   expect(lane.rollBytes).toBe(lane.writer.commitBytes);
   expect(lane.writer.settings).toMatchObject({ hosts: [{ host: "h", port: 6543 }], password: "one" });
+});
+
+test("a row key names its column and the stamps that are not compared", async () => {
+  const { config, sink } = await configured('row_key = true\nmetadata_prefix = "m_"\ncreate = true');
+  const { lane } = postgresParts(config, sink, CONTEXT);
+  const stamped = ["ingest_ts", "emit_ts", "pipeline", "schema_id", "dq"].map((name) => `m_${name}`);
+  expect(lane.kind === "postgres" && lane.writer.rowKey).toEqual({ column: "m_record_id", stamped });
+  expect(preparedOf(config, sink).rowKey).toMatchObject({ create: true, maxBytes: 256 * 1024 * 1024 });
+  const without = await configured("");
+  expect(preparedOf(without.config, without.sink).rowKey).toBeNull();
 });
 
 test("a password that was read again is in what later lanes get", async () => {

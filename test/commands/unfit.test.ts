@@ -139,6 +139,21 @@ test.each([
     ["config.not_in_this_version sink[2].mode"],
   ],
   [
+    "a row key of rows that replace each other, and of rejects",
+    RAW +
+      DECODED +
+      table("t", 'mode = "upsert"\nrow_key = true') +
+      table("u", 'receives = "rejected"\nrow_key = true').replace("public.t", "public.u"),
+    DECODE,
+    ["config.conflict sink[2].row_key", "config.conflict sink[3].row_key"],
+  ],
+  [
+    "nothing wrong: a row key",
+    RAW + REJECTED + table("t", 'receives = "decoded"\nrow_key = true\nmetadata = "none"'),
+    DECODE,
+    [],
+  ],
+  [
     "two prefixes",
     RAW + REJECTED + files("typed", 'receives = "decoded"\nmetadata_prefix = "m_"'),
     DECODE,

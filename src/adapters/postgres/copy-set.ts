@@ -23,6 +23,7 @@ import { beginStatements, commitSet, type SetToCommit, settleCommit, UnknownComm
 import { rejectsKept } from "./state/rejects.ts";
 import { type SinkKey, stateNames } from "./state/tables.ts";
 import { quoted, quotedTable, type TableName } from "./table/names.ts";
+import { makeThere, mayBeThere, moveNew, type RowKey, rowsThere } from "./table/row-key.ts";
 import { emptyStaging, intoStaging, mergeStatement, type Upsert } from "./table/upsert.ts";
 import { rowRefusal } from "./wire/errors.ts";
 
@@ -45,6 +46,8 @@ export interface CopySetOptions {
   readonly maxRejects: number;
   /** A position may stay uncovered while the rest of the set lands. Not in a primary sink, which waits. */
   readonly leavesHoles: boolean;
+  /** The table has a unique index on it, and rows that are there already are not written again; null: nobody looks. */
+  readonly rowKey: RowKey | null;
   readonly lockTimeoutMs: number;
   /** Longest that a set stays open: what a COPY may take beside the time for an answer. */
   readonly intervalMs: number;
@@ -76,6 +79,7 @@ export class CopySet {
   readonly #key: SinkKey;
   /** Columns that the rows hold, in their order, quoted. */
   readonly #columns: string;
+  readonly #names: readonly string[];
   /** Null: rows are added. */
   readonly #upsert: Upsert | null;
   #settings: PostgresSettings;
@@ -85,6 +89,10 @@ export class CopySet {
   readonly #rejects = new SetRejects();
   /** The server refused a row of the open set: nothing is sent before it is known which. */
   #sifting = false;
+  /** Some rows of the open set are in the table already, or may be since those of the set before it were. */
+  #looking = false;
+  /** How many were. */
+  #there = 0;
   #leftOut: LeftOutRows | null = null;
   #id: string | null = null;
   #count = 0;
@@ -110,6 +118,7 @@ export class CopySet {
     this.#p = parts;
     this.#key = { pipeline: options.pipeline, sink: options.sink };
     this.#columns = columns.map(quoted).join(", ");
+    this.#names = columns;
     this.#upsert = upsert;
     this.#types = types;
   }
@@ -161,6 +170,7 @@ export class CopySet {
       await this.#orStartAnew(() => this.#send(this.blocks.full));
     } catch (e) {
       if (await this.#orStartAnew(() => this.#isStale(e))) return;
+      if (this.#looksFrom(e)) return;
       if (!this.#isOfRow(e)) throw e;
       this.#sifting = true;
     }
@@ -198,6 +208,8 @@ export class CopySet {
     this.#rejects.clear();
     this.#origins.clear();
     this.#sifting = false;
+    this.#looking = this.#there > 0;
+    this.#there = 0;
     this.#count = 0;
     this.#id = null;
     this.#copy = null;
@@ -243,14 +255,33 @@ export class CopySet {
   #statements() {
     const { table } = this.#o;
     const upsert = this.#upsert;
+    const rowKey = this.#compares;
     const stale = this.#stale && this.#types !== null ? staleStaging(table, this.#types) : null;
-    const target = stale ?? (upsert === null ? null : intoStaging(table, this.#columns));
-    const move = upsert === null ? stale?.move : mergeStatement(table, this.#columns, upsert);
+    const staged = upsert !== null || rowKey !== null;
+    const target = stale ?? (staged ? intoStaging(table, this.#columns) : null);
+    const move =
+      upsert !== null
+        ? mergeStatement(table, this.#columns, upsert)
+        : rowKey === null
+          ? stale?.move
+          : moveNew(table, this.#columns, rowKey);
     return {
-      make: target?.make ?? [],
+      make: [...(target?.make ?? []), ...(rowKey === null ? [] : [makeThere(table, this.#columns)])],
       copy: `COPY ${target?.name ?? quotedTable(table)} (${this.#columns}) FROM STDIN (FORMAT binary)`,
       merge: move === undefined ? [] : [move, emptyStaging()],
     };
+  }
+
+  /** By what rows of the set are compared with those that are there; null: they are not. */
+  get #compares(): RowKey | null {
+    return this.#looking || this.#sifting ? this.#o.rowKey : null;
+  }
+
+  /** The server says that a row is there already, which may be one of ours: from now on the set is compared. */
+  #looksFrom(e: unknown): boolean {
+    if (this.#o.rowKey === null || this.#compares !== null || !mayBeThere(e)) return false;
+    this.#looking = true;
+    return true;
   }
 
   /** Columns became wider, and it was not known; from now on it is. */
@@ -290,7 +321,7 @@ export class CopySet {
       return this.#sifting ? await this.#sifted(set) : await this.#whole(set);
     } catch (e) {
       this.#disconnect();
-      if (await this.#isStale(e)) return this.#end(set);
+      if ((await this.#isStale(e)) || this.#looksFrom(e)) return this.#end(set);
       if (this.#sifting || !this.#isOfRow(e)) throw e;
       this.#sifting = true;
       this.#disconnect();
@@ -342,11 +373,13 @@ export class CopySet {
 
   /** With the rows in the transaction: rejects, coverage, COMMIT. */
   async #commit(all: SetToCommit, rejects: SetRejects): Promise<SetFiles | SetRefusal> {
+    this.#there = await this.#alreadyThere(all.rows);
     const failure = await this.#keep(all.id, rejects);
     const set = failure === null ? all : { ...all, spans: rejects.without(all.spans) };
     this.#p.hook?.("rows_copied");
     const { rows, bytes } = set;
-    const files: SetFiles = { targets: [], covered: true, rows, bytes, ...rejects.told(failure) };
+    const there = this.#there === 0 ? {} : { there: this.#there };
+    const files: SetFiles = { targets: [], covered: true, rows, bytes, ...rejects.told(failure), ...there };
     try {
       const names = stateNames(this.#o.stateSchema);
       const hook = (point: "before_commit") => this.#p.hook?.(point);
@@ -357,6 +390,12 @@ export class CopySet {
       if (e instanceof UnknownCommit) this.#unknown = { set, files };
       throw e;
     }
+  }
+
+  async #alreadyThere(rows: number): Promise<number> {
+    const rowKey = this.#compares;
+    if (rowKey === null || rows === 0) return 0;
+    return rowsThere(this.#begunOn(), this.#o.table, this.#names, rowKey);
   }
 
   /** Null: the rejects are in the transaction. Else why not, and their positions may stay uncovered. */

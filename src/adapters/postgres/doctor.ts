@@ -11,6 +11,7 @@ import { REJECT_COLUMNS } from "./state/rejects.ts";
 import { lookAtState, stateDdl, stateNames } from "./state/tables.ts";
 import { shownTable } from "./table/names.ts";
 import { rawColumns, rawKey } from "./table/raw-columns.ts";
+import { prepareRowKey } from "./table/row-key.ts";
 import { checkServer, prepareTable } from "./table/table.ts";
 
 /** Somebody's long transaction on the table must not make us wait. */
@@ -72,6 +73,7 @@ export function postgresCheckup(o: PostgresCheckupOptions, parts: ClientParts): 
           if (rejects !== null) await prepareTable(connection, rejects, REJECT_COLUMNS, create);
           const key = upsert ? rawKey(prefix) : [];
           await prepareTable(connection, o.table, rawColumns(prefix, upsert), create, key);
+          if ((o.rowKey ?? null) !== null) await prepareRowKey(connection, o.table, o.rowKey!);
           return "the table is there or may be made, fits, and may be written";
         });
         await connection.script("ROLLBACK");

@@ -12,6 +12,7 @@ import { columnType, takes } from "./table/column-types.ts";
 import type { TableGrowth } from "./table/grow.ts";
 import { quotedTable, shownTable, type TableName } from "./table/names.ts";
 import { rawColumns, rawKey } from "./table/raw-columns.ts";
+import { prepareRowKey, type RowKeyOptions } from "./table/row-key.ts";
 import { checkServer, prepareTable } from "./table/table.ts";
 
 const PAUSE_MS = 250;
@@ -27,6 +28,8 @@ export interface Prepared {
   readonly key: SinkKey;
   /** How a table of decoded rows that is there becomes a larger one; absent: it does not. */
   readonly growth?: TableGrowth | null;
+  /** Rows are there once by this; absent: nobody looks. */
+  readonly rowKey?: RowKeyOptions | null;
 }
 
 /** For raw records. */
@@ -95,7 +98,9 @@ async function once(
     checkServer(connection);
     await refuseLost(connection, o);
     if (rejects !== null) await prepareTable(connection, rejects, REJECT_COLUMNS, create);
-    return await prepareTable(connection, table, columns, create, unique, o.growth ?? null);
+    const found = await prepareTable(connection, table, columns, create, unique, o.growth ?? null);
+    if ((o.rowKey ?? null) !== null) await prepareRowKey(connection, table, o.rowKey!);
+    return found;
   } finally {
     connection.close();
   }

@@ -99,6 +99,15 @@ export const postgresSinkSpec = z.strictObject({
       "With `upsert` and rows of files: the columns that name a row. A unique index of just these columns is needed; `create` makes it. Records of topics are named by topic and record key.",
     )
     .meta({ examples: [["order_id"]], allowed: "names of columns, of the source's schema" }),
+  row_key: z
+    .boolean()
+    .default(false)
+    .describe(
+      "Rows are in the table once whoever wrote them: a unique index on the record's id, `_twg_record_id`, which decoded rows get as a column. A row that is there already with the same values is counted and not written again; one with other values is `postgres.row_differs`, and nothing of its set lands. `create` makes the index, in a table that is there up to `rewrite_max_bytes`.",
+    )
+    .meta({
+      why: "Coverage has each row once already; the index is for what others write, and for coverage that was restored from a backup.",
+    }),
   rejects: tableName()
     .optional()
     .describe(

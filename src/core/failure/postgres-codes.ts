@@ -76,6 +76,11 @@ export const POSTGRES_CODES = {
     false,
     "A constraint of the table refused rows. Take it off: raw keeps every record.",
   ),
+  "postgres.row_differs": spec(
+    "runtime",
+    false,
+    "A row is there already under the row key of a record, and is another row. Nothing of the set has landed.",
+  ),
   "postgres.value_refused": spec("runtime", false, "The server refused a value."),
   "postgres.refused": spec("runtime", false, "The server answered with an error of no other kind."),
 } as const;

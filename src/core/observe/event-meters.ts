@@ -85,6 +85,7 @@ const ROWS: Rows = {
   "records.refused": (m, e) => {
     if (e.kept) m.sinkRejects.add(e.records, e.sink, e.code);
   },
+  "records.there": (m, e) => m.sinkThere.add(e.records, e.sink),
   "sink.rejects_failed": failed,
   "sink.lacks": (m, e) => {
     m.sinkGaps.set(e.gaps, e.sink);

@@ -35,3 +35,21 @@ export function undecodableText(e: {
   const records = `${e.records} ${e.records === 1 ? "record" : "records"} of ${e.topic}`;
   return `${records} cannot be decoded: ${e.code}, such as ${place}`;
 }
+
+export function refusedText(e: {
+  readonly sink: string;
+  readonly code: string;
+  readonly records: number;
+  readonly kept: boolean;
+}): string {
+  const rows = `${e.records} ${e.records === 1 ? "row" : "rows"}`;
+  return `${e.sink}: ${rows} refused (${e.code}), ${e.kept ? "kept among its rejects" : "nowhere kept: missing in it"}`;
+}
+
+export function thereText(e: {
+  readonly sink: string;
+  readonly id: string;
+  readonly records: number;
+}): string {
+  return `${e.sink}: ${e.records} ${e.records === 1 ? "row" : "rows"} of set ${e.id} ${e.records === 1 ? "was" : "were"} in the table already`;
+}

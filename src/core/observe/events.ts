@@ -6,7 +6,7 @@
  * `event-meters.ts`, health in `event-health.ts`; an event need not appear there.
  */
 import type { FailureWire } from "../failure/failure.ts";
-import { failureText, named, stallText, undecodableText } from "./event-texts.ts";
+import { failureText, named, refusedText, stallText, thereText, undecodableText } from "./event-texts.ts";
 import { type ProgressSnapshot, progressLine } from "./progress-line.ts";
 import { formatBytes, formatCount, formatDuration } from "./quantities.ts";
 import { RECOVERY_ROWS, type RecoveryEvent } from "./recovery-events.ts";
@@ -221,6 +221,8 @@ type SinkEvent =
       readonly records: number;
       readonly kept: boolean;
     }
+  /** Rows of one set that the sink had already, each the same: they were not written again. */
+  | { readonly e: "records.there"; readonly sink: string; readonly id: string; readonly records: number }
   /** Rows that a sink refused are kept nowhere, or where they are kept is away: their positions stay uncovered. */
   | { readonly e: "sink.rejects_failed"; readonly sink: string; readonly failure: FailureWire }
   | { readonly e: "coverage.healthy" }
@@ -390,11 +392,8 @@ export const EVENTS: { readonly [K in EventName]: EventRow<K> } = {
     text: undecodableText,
   },
   "records.duplicate": { level: "debug", text: (e) => `${e.sink}: ${e.records} duplicates of ${e.topic}` },
-  "records.refused": {
-    level: "warn",
-    text: (e) =>
-      `${e.sink}: ${e.records} ${e.records === 1 ? "row" : "rows"} refused (${e.code}), ${e.kept ? "kept among its rejects" : "nowhere kept: missing in it"}`,
-  },
+  "records.refused": { level: "warn", text: refusedText },
+  "records.there": { level: "info", text: thereText },
   "sink.rejects_failed": { level: "warn", text: (e) => `${e.sink}: kept nowhere: ${failureText(e.failure)}` },
   "coverage.healthy": { level: "info", text: () => "coverage store works again" },
   "coverage.waiting": {

@@ -146,6 +146,11 @@ export function declareMeters(r: Registry) {
       "Rows that the sink refused and that are durable among its rejects.",
       ["sink", "code"],
     ),
+    sinkThere: r.counter(
+      "twg_sink_rows_there_total",
+      "Rows that the table had already under their row key, each the same: counted among the records of the sink, and not written again.",
+      ["sink"],
+    ),
     sinkGap: r.counter(
       "twg_sink_gap_positions_total",
       "Positions that the primary sink got and this one did not, since the start.",

@@ -339,7 +339,7 @@ export class Lane {
       this.#o.post({ t: "refused", id, epoch: this.#epoch, reason, detail });
       return;
     }
-    const { targets, covered, rows, bytes, leftOut } = files;
+    const { targets, covered, rows, bytes, there, leftOut } = files;
     const set: SealedSet = {
       id,
       lane: this.#o.lane,
@@ -352,6 +352,7 @@ export class Lane {
       openedAt,
       sealMs: this.#o.clock.monotonic() - start,
       reason,
+      ...(there === undefined ? {} : { there }),
       ...(leftOut === undefined ? {} : { leftOut }),
     };
     this.#o.post({ t: "sealed", set });

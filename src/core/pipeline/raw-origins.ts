@@ -17,10 +17,12 @@ import {
 import type { ColumnField, TableColumn } from "../types/table-batch.ts";
 import { METADATA_TYPES } from "./row-origins.ts";
 
-export type RawMetadata = "none" | "locator" | "all" | "reject";
+/** `id`: the record's id, and no place of it. */
+export type RawMetadata = "none" | "id" | "locator" | "locator_id" | "all" | "reject";
 
 const LOCATOR: readonly string[] = ["source_topic", "source_partition", "source_offset", "schema_id"];
 const VALUE = "source_value";
+const ID = "record_id";
 const TWO32 = 0x1_0000_0000;
 const UTF8 = new TextEncoder();
 const TIMESTAMP_TYPES = [null, UTF8.encode("CreateTime"), UTF8.encode("LogAppendTime")];
@@ -28,8 +30,23 @@ const TIMESTAMP_TYPES = [null, UTF8.encode("CreateTime"), UTF8.encode("LogAppend
 /** `reject`: all, with the value. */
 export function rawOriginColumns(choice: RawMetadata): readonly MetadataColumn[] {
   if (choice === "none") return [];
-  if (choice === "locator") return METADATA_COLUMNS.filter((c) => LOCATOR.includes(c.name));
-  return METADATA_COLUMNS.filter((c) => choice === "reject" || c.name !== VALUE);
+  if (choice === "all" || choice === "reject")
+    return METADATA_COLUMNS.filter((c) => choice === "reject" || c.name !== VALUE);
+  const [place, id] = [choice !== "id", choice !== "locator"];
+  return METADATA_COLUMNS.filter((c) => (c.name === ID ? id : place && LOCATOR.includes(c.name)));
+}
+
+/** The same with the record's id, which is the row key of one row a record. */
+export function withRowKey(choice: "none" | "locator" | "all"): RawMetadata {
+  return choice === "all" ? "all" : choice === "locator" ? "locator_id" : "id";
+}
+
+/** What holds all of these. */
+export function widest(all: readonly RawMetadata[]): RawMetadata {
+  if (all.includes("all")) return "all";
+  const place = all.includes("locator") || all.includes("locator_id");
+  const id = all.includes("id") || all.includes("locator_id");
+  return place ? (id ? "locator_id" : "locator") : id ? "id" : "none";
 }
 
 export function rawOriginFields(choice: RawMetadata, prefix: string): readonly ColumnField[] {
@@ -205,7 +222,7 @@ const FILL: Readonly<Record<string, Fill>> = {
     const ids = new Int32Array(4 * batch.rows);
     fillRecordIds(recordIdBase(batch.stream), batch.stream.partition, batch.offsets, 0, batch.rows, ids, 0);
     const { i32 } = b as FixedBuilder;
-    for (const [i, row] of rows.entries()) i32.set(ids.subarray(4 * row, 4 * row + 4), 4 * i);
+    for (let i = 0; i < rows.length; i++) for (let w = 0; w < 4; w++) i32[4 * i + w] = ids[4 * rows[i]! + w]!;
     b.rows = rows.length;
   },
   ingest_ts: millis((batch) => batch.ingestTs),

@@ -4,8 +4,9 @@ import type { Observer } from "../ports/observer.ts";
 import { type Span, streamParts } from "../records/stream.ts";
 
 export function tellSealed(observer: Observer, sink: string, set: SealedSet): void {
-  const { id, rows, bytes, reason, sealMs: ms, targets, leftOut } = set;
+  const { id, rows, bytes, reason, sealMs: ms, targets, there, leftOut } = set;
   observer.emit({ e: "set.sealed", sink, id, rows, bytes, files: targets.length, ms, reason });
+  if (there !== undefined) observer.emit({ e: "records.there", sink, id, records: there });
   if (leftOut === undefined) return;
   const { codes, failure } = leftOut;
   for (const [code, records] of codes)

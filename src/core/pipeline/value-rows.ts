@@ -10,16 +10,15 @@ import type { RawBatch } from "../records/raw-batch.ts";
 import { isReserved } from "../types/reserved.ts";
 import type { Value, ValueField } from "../types/value.ts";
 import { cellValue } from "../types/value-cells.ts";
-import { type OriginStamps, rawOriginColumns, rawOrigins } from "./raw-origins.ts";
+import { type OriginStamps, type RawMetadata, rawOriginColumns, rawOrigins } from "./raw-origins.ts";
 
 /** As of columns. all: every metadata column but the value as received, which the payload is. */
-export type MetadataPolicy = "none" | "locator" | "all";
 
 /** Behind the prefix of metadata columns. */
 const METADATA = "metadata";
 
 export interface ValuePolicy {
-  readonly metadata: MetadataPolicy;
+  readonly metadata: RawMetadata;
   /** Of metadata, in lower case; no field of a payload begins with it. */
   readonly prefix: string;
   /** `schemas` counts the records that are given, refused ones too. */

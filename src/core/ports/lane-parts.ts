@@ -35,6 +35,8 @@ export interface SetFiles {
   readonly covered: boolean;
   readonly rows: number;
   readonly bytes: number;
+  /** How many of the rows the sink had already, each the same, and did not take again; absent: none. */
+  readonly there?: number;
   /** Rows that it left out; absent: none. */
   readonly leftOut?: RefusedRows;
 }

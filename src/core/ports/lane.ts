@@ -46,6 +46,8 @@ export interface SealedSet {
   readonly sealMs: number;
   /** Why it was closed. */
   readonly reason: SealReason;
+  /** How many of the rows the sink had already, and did not take again; absent: none. */
+  readonly there?: number;
   /** Of rows that the sink refused; absent: none. `spans` are without what is not covered. */
   readonly leftOut?: RefusedRows;
 }

@@ -23,6 +23,7 @@ function writer(upsert: boolean): PostgresWriter {
       rejects: null,
       maxRejects: 10,
       leavesHoles: false,
+      rowKey: null,
       lockTimeoutMs: 1,
       intervalMs: 1,
       prefix: "_twg_",

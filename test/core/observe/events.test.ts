@@ -53,6 +53,7 @@ const LINES: { readonly [K in EventName]: string } = {
     "warn 3 records of orders cannot be decoded: decode.truncated, such as orders/2@17, at items[3].price",
   "records.duplicate": "debug typed: 3 duplicates of orders",
   "records.refused": "warn typed: 2 rows refused (row.constraint), kept among its rejects",
+  "records.there": "info typed: 3 rows of set i1 were in the table already",
   "sink.rejects_failed": `warn typed: kept nowhere: ${CANCELLED}`,
   "coverage.healthy": "info coverage store works again",
   "coverage.waiting": "warn waiting up to 15.0 s to see whether the former owner lives: pid 7 on other",

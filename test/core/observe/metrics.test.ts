@@ -139,6 +139,7 @@ const MOVES: { readonly [K in EventName]?: readonly string[] } = {
   "sink.detached": ["twg_sink_detached_total{typed} 1"],
   "records.duplicate": ["twg_sink_duplicates_total{typed,orders} 3"],
   "records.undecodable": ["twg_decode_rejects_total{decode.truncated} 3"],
+  "records.there": ["twg_sink_rows_there_total{typed} 3"],
   "records.refused": ["twg_sink_rejects_total{typed,row.constraint} 2"],
   "sink.rejects_failed": ["twg_errors_total{internal.cancelled} 1"],
   "sink.lacks": [

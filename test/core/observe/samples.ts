@@ -103,6 +103,7 @@ export const SAMPLES: { readonly [K in EventName]: EventOf<K> } = {
   },
   "records.duplicate": { e: "records.duplicate", sink: "typed", topic: "orders", records: 3 },
   "records.refused": { e: "records.refused", sink: "typed", code: "row.constraint", records: 2, kept: true },
+  "records.there": { e: "records.there", sink: "typed", id: "i1", records: 3 },
   "sink.rejects_failed": { e: "sink.rejects_failed", sink: "typed", failure },
   "coverage.healthy": { e: "coverage.healthy" },
   "coverage.waiting": { e: "coverage.waiting", owner: "pid 7 on other", ms: 15_000 },

@@ -10,13 +10,16 @@ import { avroEncoder } from "../../../src/core/codecs/avro/encode-value.ts";
 import { compileJson } from "../../../src/core/codecs/json/compile.ts";
 import type { Payloads, RecordDecoder } from "../../../src/core/codecs/record-codec.ts";
 import { compileText } from "../../../src/core/codecs/text/compile.ts";
-import { type OriginStamps, rawOriginFields, rawOrigins } from "../../../src/core/pipeline/raw-origins.ts";
 import {
-  type MetadataPolicy,
-  splitMetadata,
-  type ValueRow,
-  valueRows,
-} from "../../../src/core/pipeline/value-rows.ts";
+  type OriginStamps,
+  type RawMetadata,
+  rawOriginColumns,
+  rawOriginFields,
+  rawOrigins,
+  widest,
+  withRowKey,
+} from "../../../src/core/pipeline/raw-origins.ts";
+import { splitMetadata, type ValueRow, valueRows } from "../../../src/core/pipeline/value-rows.ts";
 import type { RawBatch } from "../../../src/core/records/raw-batch.ts";
 import { builderOf } from "../../../src/core/types/column-builder.ts";
 import type { Value } from "../../../src/core/types/value.ts";
@@ -58,17 +61,24 @@ function payloadsOf({ value }: RawBatch, rows: Int32Array): Payloads {
   return { bytes: value.data, starts: at(0), ends: at(1), count: rows.length };
 }
 
-function read(
-  decoder: RecordDecoder,
-  batch: RawBatch,
-  rows: Int32Array,
-  metadata: MetadataPolicy,
-): ValueRow[] {
+function read(decoder: RecordDecoder, batch: RawBatch, rows: Int32Array, metadata: RawMetadata): ValueRow[] {
   const policy = { metadata, prefix: PREFIX, stamps: stamps(rows.length) };
   return [...valueRows(batch, rows, payloadsOf(batch, rows), decoder, policy)];
 }
 
 const all = (n: number) => Int32Array.from({ length: n }, (_, i) => i);
+
+test("a row key adds the record's id to what a sink has, and what all sinks need has all of it", () => {
+  const names = (choice: RawMetadata) => rawOriginColumns(choice).map((c) => c.name);
+  const choices = ["none", "locator", "all"] as const;
+  for (const choice of choices)
+    expect(new Set(names(withRowKey(choice)))).toEqual(new Set([...names(choice), "record_id"]));
+  for (const one of choices)
+    for (const other of choices) {
+      const wanted = new Set([...names(one), ...names(withRowKey(other))]);
+      expect(new Set(names(widest([one, withRowKey(other)])))).toEqual(wanted);
+    }
+});
 
 describe("the two ways agree", () => {
   const SCHEMA = {
@@ -98,7 +108,7 @@ describe("the two ways agree", () => {
   const batch = batchWith(values);
   const decoder = () => compileAvro({ writer: schema }, { isUtf8, reserved: PREFIX });
 
-  test.each(["none", "locator", "all"] as const)("metadata: %s", (metadata) => {
+  test.each(["none", "id", "locator", "locator_id", "all"] as const)("metadata: %s", (metadata) => {
     // As rows of one schema among others come: some of the batch, ascending.
     const rows = Int32Array.of(0, 2, 3, 4, 5, 7, 9, 11);
     const seen = read(decoder(), batch, rows, metadata);

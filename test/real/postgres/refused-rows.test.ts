@@ -261,6 +261,7 @@ describe.skipIf(POSTGRES === null)("rows that a server refuses", () => {
           rejects: null,
           maxRejects: 10,
           leavesHoles: true,
+          rowKey: null,
           lockTimeoutMs: 300,
           intervalMs: 1000,
           upsert: null,

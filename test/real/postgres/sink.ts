@@ -4,6 +4,7 @@ import type { TransactionPoint } from "../../../src/adapters/postgres/copy-set.t
 import { PostgresCoverage } from "../../../src/adapters/postgres/coverage.ts";
 import { prepareSink } from "../../../src/adapters/postgres/prepare.ts";
 import type { PostgresSettings } from "../../../src/adapters/postgres/settings.ts";
+import { rowKeyOf } from "../../../src/adapters/postgres/table/row-key.ts";
 import { PostgresWriter } from "../../../src/adapters/postgres/writer.ts";
 import type { Authority } from "../../../src/core/ports/coverage.ts";
 import type { HostIdentity, Life } from "../../../src/core/ports/host-identity.ts";
@@ -23,6 +24,10 @@ export interface SinkOptions {
   readonly upsert?: boolean;
   readonly maxRejects?: number;
   readonly leavesHoles?: boolean;
+  /** Rows are there once by their record's id. */
+  readonly rowKey?: boolean;
+  /** Largest table that gets its index from us. */
+  readonly maxBytes?: number;
   readonly hook?: (point: TransactionPoint) => void;
   /** Members of a group beside each other. */
   readonly shared?: boolean;
@@ -59,6 +64,7 @@ export class Sink {
         rejects: null,
         maxRejects: options.maxRejects ?? 100,
         leavesHoles: options.leavesHoles ?? false,
+        rowKey: options.rowKey === true ? rowKeyOf("_twg_") : null,
         upsert: options.upsert ?? false,
         prefix: "_twg_",
         commitBytes: 16 * 1024 * 1024,
@@ -74,9 +80,11 @@ export class Sink {
   }
 
   prepare(create = true): Promise<void> {
-    const { settings, table = TABLE, upsert = false } = this.#o;
+    const { settings, table = TABLE, upsert = false, maxBytes = 2 ** 30, lockTimeoutMs = 5000 } = this.#o;
+    const rowKey =
+      this.#o.rowKey === true ? { key: rowKeyOf("_twg_"), create, maxBytes, lockTimeoutMs } : null;
     const state = { rejects: null, stateSchema: "twg", key: { pipeline: "p", sink: "raw" } };
-    return prepareSink({ settings, table, prefix: "_twg_", create, upsert, ...state }, parts);
+    return prepareSink({ settings, table, prefix: "_twg_", create, upsert, rowKey, ...state }, parts);
   }
 
   /** Takes the sink and the stream; the authority to write it. */

@@ -72,6 +72,7 @@ describe.skipIf(POSTGRES === null)("a column", () => {
         intervalMs: 1000,
         maxRejects: 10,
         leavesHoles: false,
+        rowKey: null,
         upsert: upsert === undefined ? null : { ...upsert, across: null },
       },
       { ...parts, writer: "t" },

@@ -252,7 +252,10 @@ describe.skipIf(POSTGRES === null)("a column", () => {
     async function writer(upsert: { key: string[]; order: string[] } | null = null) {
       told = 0;
       const targets = await prepared(FIELDS, GROWTH, upsert?.key ?? []);
-      const state = { pipeline: "p", sink: "raw", stateSchema: "twg", maxRejects: 10, leavesHoles: false };
+      const state = {
+        ...{ pipeline: "p", sink: "raw", stateSchema: "twg" },
+        ...{ maxRejects: 10, leavesHoles: false, rowKey: null },
+      };
       const how = {
         lockTimeoutMs: 5000,
         intervalMs: 1000,
