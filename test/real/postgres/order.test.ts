@@ -132,6 +132,7 @@ async function cursorBench(): Promise<CursorBench> {
             intervalMs: 1e6,
             maxRejects: 10,
             leavesHoles: false,
+            rowKey: null,
             upsert: null,
           },
           { ...parts, writer: `job-${lane}`, hook },
