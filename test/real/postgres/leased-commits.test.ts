@@ -111,7 +111,12 @@ describe.skipIf(POSTGRES === null)("commits under leases in PostgreSQL", () => {
     expect(await landing).toMatchObject(LANDED);
     expect([await there(), numbers(await b.sink.coverage.covered(KEY))]).toEqual(["20|20", [[0, 20]]]);
     expect(await ranges()).toEqual(["0|10", "10|20"]);
+    // What lies in windows is left as it is.
+    await b.sink.coverage.releaseWindows();
     const c = await recovering("c", 0, 30);
+    expect(await ranges()).toEqual(["0|10", "10|20"]);
+    await a.sink.coverage.releaseWindows();
+    c.authorities = await leased(c.sink, 0, 30);
     expect(await ranges()).toEqual(["0|20"]);
     expect(await c.sink.land(rows(20, 30), c.authorities)).toMatchObject(LANDED);
     const live = made({ instance: "live" });
@@ -190,21 +195,41 @@ describe.skipIf(POSTGRES === null)("commits under leases in PostgreSQL", () => {
     expect([await there(), await ranges()]).toEqual(["10|10", ["0|10"]]);
   });
 
-  test("a grant and a claim wait for commits under leases, and see what they covered", async () => {
-    const a = await recovering("a", 0, 20);
-    const b = made({ instance: recoveryInstance("b") });
-    await b.coverage.open();
-    let release = await held(5);
-    let landing = a.sink.land(rows(0, 10), a.authorities);
+  test("a grant waits for live ingest's commit, and sees what it covered", async () => {
+    const live = await ingesting(20);
+    const a = made({ instance: recoveryInstance("a") });
+    await a.coverage.open();
+    const release = await held(5);
+    const landing = live.sink.land(rows(0, 10), live.authorities);
     await inCommit();
-    const granting = b.coverage.leaseWindows([{ stream: KEY, from: 0n, next: 30n }]);
+    const granting = a.coverage.leaseWindows([{ stream: KEY, from: 0n, next: 20n }]);
     await waiting();
     await release();
     expect(await landing).toMatchObject(LANDED);
-    const [window] = await granting;
-    expect([numbers([window!.range]), numbers(window!.covered)]).toEqual([[[20, 30]], [[0, 10]]]);
-    release = await held(15);
-    landing = a.sink.land(rows(10, 20), a.authorities);
+    expect(numbers((await granting).map((w) => w.range))).toEqual([[10, 20]]);
+  });
+
+  test("a grant takes nothing of a window in which a commit is under way, and waits for nobody", async () => {
+    const a = await recovering("a", 0, 20);
+    expect(await a.sink.land(rows(10, 20), a.authorities)).toMatchObject(LANDED);
+    const release = await held(5);
+    const landing = a.sink.land(rows(0, 10), a.authorities);
+    await inCommit();
+    const b = await recovering("b", 0, 30);
+    // It touches a range that the commit joins with its own.
+    expect(await b.sink.land(rows(20, 30), b.authorities)).toMatchObject(LANDED);
+    const c = await recovering("c", 0, 40);
+    expect(await c.sink.land(rows(30, 40), c.authorities)).toMatchObject(LANDED);
+    await release();
+    expect(await landing).toMatchObject(LANDED);
+    expect([await there(), numbers(await c.sink.coverage.covered(KEY))]).toEqual(["40|40", [[0, 40]]]);
+    expect(await ranges()).toEqual(["0|20", "20|30", "30|40"]);
+  });
+
+  test("a claim waits for commits under leases, and sees what they covered", async () => {
+    const a = await recovering("a", 0, 20);
+    const release = await held(15);
+    const landing = a.sink.land(rows(10, 20), a.authorities);
     await inCommit();
     const live = made({ instance: "live" });
     await live.coverage.open();
@@ -212,18 +237,18 @@ describe.skipIf(POSTGRES === null)("commits under leases in PostgreSQL", () => {
     await waiting();
     await release();
     expect(await landing).toMatchObject(LANDED);
-    expect(numbers((await claiming)[0]?.covered)).toEqual([[0, 20]]);
+    expect(numbers((await claiming)[0]?.covered)).toEqual([[10, 20]]);
   });
 
-  test("a grant that waits comes before commits that come later", async () => {
+  test("a claim that waits comes before commits that come later", async () => {
     const a = await recovering("a", 0, 10);
     const b = await recovering("b", 10, 20);
-    const c = made({ instance: recoveryInstance("c") });
-    await c.coverage.open();
+    const live = made({ instance: "live" });
+    await live.coverage.open();
     const release = await held(5);
     const landing = a.sink.land(rows(0, 10), a.authorities);
     await inCommit();
-    const granting = c.coverage.leaseWindows([{ stream: KEY, from: 20n, next: 30n }]);
+    const claiming = live.coverage.claim([KEY], null);
     await waiting();
     let landed = false;
     const later = b.sink.land(rows(10, 20), b.authorities).finally(() => {
@@ -232,7 +257,7 @@ describe.skipIf(POSTGRES === null)("commits under leases in PostgreSQL", () => {
     await until(async () => landed || (await waiters("<> 'COMMIT'")) === 2);
     await release();
     expect(await landing).toMatchObject(LANDED);
-    expect(numbers((await granting)[0]?.covered)).toEqual([[0, 10]]);
+    expect(numbers((await claiming)[0]?.covered)).toEqual([[0, 10]]);
     expect(await later).toMatchObject(LANDED);
   });
 

@@ -13,7 +13,7 @@
  *
  * Commits that could meet exclude each other (decision 0041): under generations by the stream's row, under one lease by that
  * of its window. Others cover positions that are apart, so they go on side by side, and none changes a range that
- * another may be changing. Claims and grants exclude all of them.
+ * another may be changing. Claims exclude all of them, grants those of live ingest.
  */
 import { normalRanges, unionRanges } from "../../../core/coverage/ranges.ts";
 import { parseWindow, type Window, windowInTheWay } from "../../../core/coverage/windows.ts";
@@ -95,7 +95,7 @@ async function lockStreams(
   const answers = await connection.pipeline([
     ...(leased ? [passGate(key)] : []),
     {
-      // The two go together, and neither with FOR UPDATE, as claims and grants take it.
+      // The two go together, and neither with FOR UPDATE, as claims take it.
       sql: `SELECT stream, generation::text FROM ${names.table("stream")}
              WHERE pipeline = $1 AND sink = $2 AND stream IN (SELECT jsonb_array_elements_text($3::jsonb))
              ORDER BY stream FOR ${leased ? "KEY SHARE" : "NO KEY UPDATE"}`,

@@ -1,6 +1,6 @@
 /**
- * The gate of a sink: commits under leases pass it beside each other, and whoever has to see none of them under way closes
- * it, until its transaction ends.
+ * The gate of a sink: commits under leases pass it beside each other, and whoever has to see none of them under way (a claim,
+ * and who takes others out) closes it, until its transaction ends.
  *
  * Rows of streams alone would keep them apart as well. But such commits share a row, and who wants a row for itself waits
  * for as long as others come to share it, which with many recoveries is for ever. Locks of the gate are given in the

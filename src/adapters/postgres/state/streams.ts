@@ -2,6 +2,7 @@
 import { normalRanges } from "../../../core/coverage/ranges.ts";
 import type { CoverageState, StreamState } from "../../../core/coverage/state.ts";
 import { EMPTY_STATE } from "../../../core/coverage/state.ts";
+import { parseWindow } from "../../../core/coverage/windows.ts";
 import { Failure } from "../../../core/failure/failure.ts";
 import type {
   Authority,
@@ -63,20 +64,28 @@ export async function rangesOf(
 
 /**
  * Ranges that touch become one: commits under leases leave what lies beside their window as it is. Within a transaction that
- * holds the streams' rows FOR UPDATE, so no commit of them is under way.
+ * has locked the streams' rows against live ingest. `leases`: names of leases, whose windows' ranges are left as they are, as
+ * commits may be under way there.
  */
 export async function joinTouching(
   connection: PgConnection,
   names: StateNames,
   { pipeline, sink }: SinkKey,
   streams: readonly StreamKey[],
+  leases: readonly string[] = [],
 ): Promise<void> {
   const coverage = names.table("coverage");
+  const windows = leases.flatMap((name) => {
+    const { stream, from, next = null } = parseWindow(name) ?? {};
+    return next === null ? [] : [{ stream, first: String(from), next: String(next) }];
+  });
   await connection.query(
     `WITH placed AS (
        SELECT stream, first, next, coalesce(first > max(next) OVER (PARTITION BY stream ORDER BY first
                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), true) AS leads
-         FROM ${coverage} WHERE pipeline = $1 AND sink = $2 AND stream IN (SELECT jsonb_array_elements_text($3::jsonb))),
+         FROM ${coverage} r WHERE pipeline = $1 AND sink = $2 AND stream IN (SELECT jsonb_array_elements_text($3::jsonb))
+          AND NOT EXISTS (SELECT FROM jsonb_to_recordset($4::jsonb) AS w(stream text, first bigint, next bigint)
+                           WHERE w.stream = r.stream AND w.first < r.next AND r.first < w.next)),
      numbered AS (
        SELECT stream, first, next, leads, count(*) FILTER (WHERE leads) OVER (PARTITION BY stream ORDER BY first) AS run
          FROM placed),
@@ -90,6 +99,7 @@ export async function joinTouching(
     pipeline,
     sink,
     JSON.stringify(streams),
+    JSON.stringify(windows),
   );
 }
 

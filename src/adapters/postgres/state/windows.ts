@@ -110,18 +110,20 @@ export async function grantWindows(
   const before = await readOwners(connection, names, key);
   const out = before.filter((o) => gone.get(o.instance) === o.beat).map((o) => o.instance);
   await connection.pipeline([
-    closeGate(key),
+    // Nobody who is taken out is between the locks of its windows.
+    ...(out.length === 0 ? [] : [closeGate(key)]),
     {
       sql: `INSERT INTO ${names.table("stream")} (pipeline, sink, stream, generation)
             SELECT $1, $2, s, 0 FROM jsonb_array_elements_text($3::jsonb) s ORDER BY s ON CONFLICT DO NOTHING`,
       parameters: [...of],
     },
     {
-      // Waits for commits that are under way; whatever they cover is read below.
+      // Waits for live ingest's commits; whatever they cover is read below. Those under leases go on: they are in windows of
+      // others, of which nothing is given. Where a window ends, its end waits for them.
       sql: `SELECT FROM ${names.table("stream")} WHERE pipeline = $1 AND sink = $2
                AND (stream IN (SELECT jsonb_array_elements_text($3::jsonb))
                     OR owner IN (SELECT jsonb_array_elements_text($4::jsonb)))
-             ORDER BY stream FOR UPDATE`,
+             ORDER BY stream FOR NO KEY UPDATE`,
       parameters: [...of, JSON.stringify(out)],
     },
   ]);
@@ -135,8 +137,9 @@ export async function grantWindows(
     ...of,
   );
   const there = new Set(owners.map((o) => o.instance));
-  const windows = windowsOf({ leases: await readLeases(connection, names, key), owners });
-  await joinTouching(connection, names, key, streams);
+  const leases = await readLeases(connection, names, key);
+  const windows = windowsOf({ leases, owners });
+  await joinTouching(connection, names, key, streams, [...leases.keys()]);
   const { covered } = await rangesOf(connection, names, key, streams);
   const claimed = new Map(found.rows.map(([stream, owner = null]) => [stream ?? "", owner]));
   const granted = wanted.flatMap((span): LeasedWindow[] => {
