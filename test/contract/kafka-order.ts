@@ -8,7 +8,7 @@ import { columnsOf } from "../../src/adapters/kafka/producer/columns.ts";
 import { KafkaProducer } from "../../src/adapters/kafka/producer/producer.ts";
 import type { DecodedRequest } from "../../src/adapters/kafka/wire/protocol.ts";
 import { systemChance } from "../../src/adapters/system/chance.ts";
-import { normalRanges, type Ranges } from "../../src/core/coverage/ranges.ts";
+import { normalRanges } from "../../src/core/coverage/ranges.ts";
 import { recoveryInstance } from "../../src/core/coverage/windows.ts";
 import { Failure } from "../../src/core/failure/failure.ts";
 import type { Authority, Range } from "../../src/core/ports/coverage.ts";
@@ -22,7 +22,12 @@ import { fillWindows, type Landing, type OrderBench, type Seen, type Swap } from
 const PARTITIONS = 4;
 const RANGES_PARTITION = 1;
 
-/** Transactional id of a request within a transaction; null: it is of none. */
+/** Transactional id of a request within a lane's transaction; null: it is of none. Changes of coverage have some without rows. */
+export function laneTransactionOf(r: DecodedRequest): string | null {
+  const id = transactionOf(r);
+  return id === null || id.endsWith(".coverage") ? null : id;
+}
+
 function transactionOf(r: DecodedRequest): string | null {
   switch (r.api) {
     case "Produce":
@@ -37,37 +42,38 @@ function transactionOf(r: DecodedRequest): string | null {
   }
 }
 
+/**
+ * What a reader of committed records finds in the rows' topic, whose values are "partition/position", and in that of the coverage, of the only stream in
+ * it. Behind the end of a transaction all of it is waited for: brokers show it a moment after they answered.
+ */
+export async function lookAtTopics(
+  bench: SinkBench,
+  outside: KafkaClient,
+  upTo: "now" | "end",
+): Promise<Seen> {
+  const { codecs } = bench.parts();
+  // As plain JSON: not by what is judged.
+  const entries = new Map<string, string | null>();
+  const coverageTopic = `cov.${bench.pipeline}`;
+  for (const r of await committedRecords(outside, coverageTopic, RANGES_PARTITION, codecs, upTo))
+    if (r.key?.includes("/range/") === true) entries.set(r.key, r.value);
+  const ranges = [...entries.values()].flatMap((text) =>
+    text === null ? [] : (JSON.parse(text) as { readonly ranges: readonly [string, string][] }).ranges,
+  );
+  const rows: bigint[] = [];
+  for (let partition = 0; partition < PARTITIONS; partition++)
+    for (const { value } of await committedRecords(outside, bench.target, partition, codecs, upTo))
+      rows.push(BigInt(value!.split("/")[1]!));
+  const covered = ranges.map(([from, next]) => ({ from: BigInt(from), next: BigInt(next) }));
+  return { rows, covered: normalRanges(covered) };
+}
+
 export function kafkaOrder(make: () => Promise<SinkBench>, clockOf: (bench: SinkBench) => Clock) {
   return async (): Promise<OrderBench> => {
     const bench = await make();
     const coverageTopic = `cov.${bench.pipeline}`;
     const outside = bench.client();
-    const { codecs } = bench.parts();
-    /** Ids whose transactions are open. */
-    const open = new Set<string>();
-
-    /** What a transaction that has ended wrote is waited for: brokers show it a moment after they answered. */
-    async function look(): Promise<Seen> {
-      const upTo = open.size > 0 ? "now" : "end";
-      const rows: bigint[] = [];
-      const covered = await storedRanges(upTo);
-      for (let partition = 0; partition < PARTITIONS; partition++)
-        for (const { value } of await committedRecords(outside, bench.target, partition, codecs, upTo))
-          rows.push(BigInt(value!.split("/")[1]!));
-      return { rows, covered };
-    }
-
-    /** As plain JSON: not by what is judged. */
-    async function storedRanges(upTo: "now" | "end"): Promise<Ranges> {
-      const entries = new Map<string, string | null>();
-      for (const r of await committedRecords(outside, coverageTopic, RANGES_PARTITION, codecs, upTo))
-        if (r.key?.includes(`/range/${WINDOW_STREAM}/`) === true) entries.set(r.key, r.value);
-      const ranges = [...entries.values()].flatMap((text) =>
-        text === null ? [] : (JSON.parse(text) as { readonly ranges: readonly [string, string][] }).ranges,
-      );
-      return normalRanges(ranges.map(([from, next]) => ({ from: BigInt(from), next: BigInt(next) })));
-    }
-
+    let upTo: "now" | "end" = "now";
     /** Out of the transaction, at its first request: what belongs to its end. */
     async function forge(swap: Swap, { from, next }: Range): Promise<void> {
       const { signal } = new AbortController();
@@ -96,23 +102,19 @@ export function kafkaOrder(make: () => Promise<SinkBench>, clockOf: (bench: Sink
       let forged: Range | null = null;
       const tap = {
         before: async (r: DecodedRequest) => {
-          const id = transactionOf(r);
-          // Changes of coverage have transactions of their own, without rows.
-          if (id === null || id.endsWith(".coverage")) return;
-          open.add(id);
-          const ends = r.api === "EndTxn";
+          if (laneTransactionOf(r) === null) return;
           if ((swap === "cover_first" || swap === "rows_first") && forged !== set) {
             forged = set;
             await forge(swap, set);
           }
-          if (swap === "acknowledge_first" && ends) await acknowledged(set);
+          if (swap === "acknowledge_first" && r.api === "EndTxn") await acknowledged(set);
           await moment(`before ${r.api}`);
         },
         behind: async (r: DecodedRequest) => {
-          const id = transactionOf(r);
-          if (id === null || id.endsWith(".coverage")) return;
-          if (r.api === "EndTxn") open.delete(id);
+          if (laneTransactionOf(r) === null) return;
+          upTo = r.api === "EndTxn" ? "end" : "now";
           await moment(`behind ${r.api}`);
+          upTo = "now";
         },
       };
       const parts = () => {
@@ -147,7 +149,7 @@ export function kafkaOrder(make: () => Promise<SinkBench>, clockOf: (bench: Sink
     }
 
     return {
-      look,
+      look: () => lookAtTopics(bench, outside, upTo),
       land: (landing) => bench.run(land(landing)),
       close: () => bench.close(),
     };

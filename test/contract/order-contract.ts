@@ -147,7 +147,7 @@ export function orderContract(name: string, make: () => Promise<OrderBench>, ato
           all,
         ]);
         await bench.close();
-      }, 60_000);
+      }, 120_000);
 
       // Elsewhere there is no window, or no transaction, to be swapped.
       const apply = (s: Swap) => (s === "give_back_first" ? leased : s !== "rows_first" || atomic);
@@ -159,7 +159,7 @@ export function orderContract(name: string, make: () => Promise<OrderBench>, ato
           expect(complaints.join("\n")).toMatch(FOUND[swap]);
           await bench.close();
         },
-        60_000,
+        120_000,
       );
     }
   });

@@ -15,6 +15,7 @@ import { kafkaOrder } from "../contract/kafka-order.ts";
 import { kafkaSinkContract, MOST_BYTES, type SinkBench } from "../contract/kafka-sink-contract.ts";
 import { KAFKA_LEASE_MS, kafkaWindows, WINDOW_STREAM } from "../contract/kafka-windows.ts";
 import { orderContract } from "../contract/order-contract.ts";
+import { pipelineOrderContract } from "../contract/pipeline-order.ts";
 import { windowContract } from "../contract/window-contract.ts";
 import { demandBrokers } from "../e2e/demand-brokers.ts";
 import { CLUSTERS, fresh, type Served } from "../e2e/real-kafka.ts";
@@ -97,6 +98,9 @@ for (const served of CLUSTERS)
     ),
     true,
   );
+
+for (const served of CLUSTERS)
+  pipelineOrderContract(`topics of Kafka ${served.version}`, () => benchOf(served));
 
 for (const served of CLUSTERS)
   windowContract(`topics of Kafka ${served.version}`, WINDOW_STREAM, async () => {

@@ -4,9 +4,12 @@
  */
 import { kafkaOrder } from "../../../contract/kafka-order.ts";
 import { orderContract } from "../../../contract/order-contract.ts";
+import { pipelineOrderContract } from "../../../contract/pipeline-order.ts";
 import { FakeSinkBench } from "./fake-bench.ts";
 
 const make = () => Promise.resolve(new FakeSinkBench(9));
 const clockOf = (bench: unknown) => (bench as FakeSinkBench).clock;
 
 orderContract("topics of the test cluster", kafkaOrder(make, clockOf), true);
+
+pipelineOrderContract("topics of the test cluster", make);
