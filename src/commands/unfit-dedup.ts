@@ -33,9 +33,9 @@ function unfitSink(sink: Sink, at: number, say: Say): Problem[] {
     const hint = "raw and rejected records have no natural key";
     return [say("config.conflict", path, seen, 'only with receives = "decoded"', hint)];
   }
-  if (sink.type !== "parquet") {
-    const hint = "a row that it refuses would take those with its key along, which are no rows of it either";
-    return [say("config.not_in_this_version", path, seen, "a sink of type parquet", hint)];
+  if (sink.type === "kafka") {
+    const hint = "records of topics are encoded as they come";
+    return [say("config.not_in_this_version", path, seen, "a sink of type parquet or postgres", hint)];
   }
   return [];
 }

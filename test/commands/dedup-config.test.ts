@@ -50,7 +50,7 @@ function told({ raw = RAW, typed: of = TYPED, decode = "", from = "", to = "" } 
 const later = "config.not_in_this_version";
 
 describe("where duplicates can be left out", () => {
-  test("JSON by a contract, files of decoded rows behind raw files", () => {
+  test("JSON by a contract, decoded rows behind raw files", () => {
     expect(told()).toEqual([]);
     expect(told({ decode: '[decode.key]\nformat = "text"' })).toEqual([]);
     expect(told({ from: 'format = "json"', to: 'format = "xml"' })).toEqual([]);
@@ -61,9 +61,11 @@ describe("where duplicates can be left out", () => {
       "sink[1].duplicates config.conflict",
     ]);
     const table = 'type = "postgres"\nurl = { secret = "pg" }\ntable = "public.orders"\n';
-    expect(told({ typed: `${table}receives = "decoded"\nduplicates = "drop"` })).toEqual([
-      `sink[1].duplicates ${later}`,
-    ]);
+    expect(told({ typed: `${table}receives = "decoded"\nduplicates = "drop"` })).toEqual([]);
+    const topic =
+      'type = "kafka"\nbootstrap = ["b:1"]\ntopic = "clean"\nreceives = "decoded"\nencode = { format = "json" }\n';
+    expect(told({ typed: topic })).toEqual([]);
+    expect(told({ typed: `${topic}duplicates = "drop"` })).toEqual([`sink[1].duplicates ${later}`]);
     expect(told({ raw: table })).toEqual([`sink[0].type ${later}`]);
   });
 

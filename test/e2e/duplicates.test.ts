@@ -1,7 +1,7 @@
 /**
  * Goal: of records with one natural key the first within the window is a row and the others are left out, in every sink that
  * asks for it the same ones: live, after kills, after restarts in the midst of a window, and by recovery into a sink that
- * is added later. Method: records whose keys follow from their number, some that cannot be decoded first of their key, in
+ * is added later, in files and, where there is a server, in tables. Method: records whose keys follow from their number, some that cannot be decoded first of their key, in
  * partitions of a real broker; what has to be there follows from the definition, looking at every pair of records.
  */
 import { describe, expect, test } from "bun:test";
@@ -11,10 +11,11 @@ import { Glob } from "bun";
 import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
 import { compressors } from "hyparquet-compressors";
 import { columnsOf, type OneRecord } from "../../src/adapters/kafka/producer/columns.ts";
+import { freshDatabase, lines, POSTGRES, psql, server } from "../real/postgres/server.ts";
 import { demandBrokers } from "./demand-brokers.ts";
 import { realProducer } from "./kafka-producer-parts.ts";
 import { createTopic, fresh, MAIN, type Served } from "./real-kafka.ts";
-import { catchUp, command, type Pipeline, stream, workFolder } from "./twg.ts";
+import { catchUp, command, type Pipeline, SECRETS, stream, workFolder } from "./twg.ts";
 
 /** Some in each of the lanes: what one lane keeps of several must not mix. */
 const PARTITIONS = 5;
@@ -74,7 +75,7 @@ const WANTED_MORE = Array.from({ length: PARTITIONS }, (_, p) =>
   rowsOfPartition(p, RECORDS, RECORDS + MORE).map((at) => `${p}@${at}`),
 ).flat();
 
-function pipeline(served: Served, topic: string): Pipeline {
+function pipeline(served: Served, topic: string, database: string | null): Pipeline {
   const folder = workFolder();
   const contract = join(folder, "shop.odcs.yaml");
   writeFileSync(contract, CONTRACT);
@@ -100,6 +101,7 @@ ${sink(folder, "raw", 'role = "primary_raw"')}
 ${sink(folder, "typed", 'receives = "decoded"\nduplicates = "drop"')}
 ${sink(folder, "all", 'receives = "decoded"')}
 ${sink(folder, "refused", 'receives = "rejected"')}
+${database === null ? "" : table(database, "orders")}
 [observability]
 listen = "off"
 `,
@@ -109,6 +111,22 @@ listen = "off"
 
 const sink = (folder: string, name: string, more: string) =>
   `[[sink]]\nname = "${name}"\ntype = "parquet"\n${more}\npath = "${join(folder, name)}"\nroll_interval_ms = "200ms"\n`;
+
+function table(database: string, name: string): string {
+  const { host, port, user, password } = server();
+  SECRETS.add(password).add(encodeURIComponent(password));
+  return `[[sink]]\nname = "${name}"\ntype = "postgres"\nreceives = "decoded"\nduplicates = "drop"
+url = "postgres://${user}:${encodeURIComponent(password)}@${host}:${port}/${database}"
+sslmode = "disable"\ntable = "public.${name}"\ncreate = true\ncommit_interval_ms = "200ms"\n`;
+}
+
+const inTable = async (database: string, name: string) =>
+  lines(
+    await psql(
+      database,
+      `select _twg_source_partition || '@' || _twg_source_offset from public.${name} order by _twg_source_partition, _twg_source_offset`,
+    ),
+  );
 
 /** Partition and offset of each row, sorted. */
 async function landed({ folder }: Pipeline, of: string): Promise<string[]> {
@@ -152,7 +170,8 @@ describe.skipIf(MAIN === null)("duplicates by natural key", () => {
   test("the same ones live, after kills and by recovery", async () => {
     const topic = fresh("duplicates");
     await createTopic(served, topic, { partitions: PARTITIONS });
-    const p = pipeline(served, topic);
+    const database = POSTGRES === null ? null : await freshDatabase();
+    const p = pipeline(served, topic, database);
     const third = RECORDS / 3;
     await produce(served, topic, 0, third);
     await catchUp(p);
@@ -167,6 +186,7 @@ describe.skipIf(MAIN === null)("duplicates by natural key", () => {
     await recover(p);
     expect(await landed(p, "typed")).toEqual(WANTED);
     expect((await landed(p, "all")).length).toBeGreaterThan(WANTED.length);
+    if (database !== null) expect(await inTable(database, "orders")).toEqual(WANTED);
     // Of a sink that is added later recovery makes everything.
     writeFileSync(
       p.config,
@@ -174,6 +194,23 @@ describe.skipIf(MAIN === null)("duplicates by natural key", () => {
     );
     await recover(p, ["--sink", "twin"]);
     expect(await landed(p, "twin")).toEqual(WANTED);
+    if (database !== null) {
+      // The server refuses some: they are among the rejects, and those with their keys stay out.
+      await psql(
+        database,
+        "create table public.strict (shop text, number int check (number % 10 <> 0), note text)",
+      );
+      writeFileSync(p.config, readFileSync(p.config, "utf8") + table(database, "strict"));
+      await recover(p, ["--sink", "strict"]);
+      const refused = lines(
+        await psql(
+          database,
+          "select (line::json)->>'partition' || '@' || ((line::json)->>'offset') from twg.reject where sink = 'strict'",
+        ),
+      );
+      expect(refused.length).toBeGreaterThan(0);
+      expect([...refused, ...(await inTable(database, "strict"))].sort(byPlace)).toEqual(WANTED);
+    }
 
     // What raw has no more counts no more: the sinks go on, and say the same of what comes then.
     for (const path of new Glob("*.parquet").scanSync({ cwd: p.lake, absolute: true })) rmSync(path);
@@ -182,5 +219,5 @@ describe.skipIf(MAIN === null)("duplicates by natural key", () => {
     const after = WANTED_MORE.toSorted(byPlace);
     expect((await landed(p, "typed")).filter(isLater)).toEqual(after);
     expect((await landed(p, "twin")).filter(isLater)).toEqual(after);
-  }, 120_000);
+  }, 240_000);
 });
