@@ -27,6 +27,15 @@ export interface Feeder {
   abandon(): Promise<void>;
 }
 
+const running = new Set<Bun.Subprocess>();
+
+/** Ends those that nobody stopped, as a test does not that failed. */
+export async function abandonFeeders(): Promise<void> {
+  for (const child of running) child.kill("SIGKILL");
+  await Promise.all([...running].map((child) => child.exited));
+  running.clear();
+}
+
 /** Resolves once the first record is acknowledged. */
 export async function feed(served: Served, topic: string, options: FeedOptions): Promise<Feeder> {
   const bootstrap = served.plain.join(",");
@@ -35,6 +44,7 @@ export async function feed(served: Served, topic: string, options: FeedOptions):
     stdout: "pipe",
     stderr: "pipe",
   });
+  running.add(child);
   const lines = linesOf(child.stdout);
   const first = await lines.next();
   if (first.value !== "started") throw new Error(`feed.py: ${await new Response(child.stderr).text()}`);
@@ -43,11 +53,13 @@ export async function feed(served: Served, topic: string, options: FeedOptions):
       child.stdin.end();
       const last = await lines.next();
       await child.exited;
+      running.delete(child);
       return JSON.parse(last.value ?? "null") as Fed;
     },
     async abandon() {
       child.kill("SIGKILL");
       await child.exited;
+      running.delete(child);
     },
   };
 }

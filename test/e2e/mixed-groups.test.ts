@@ -5,7 +5,7 @@
  *
  * In CI two protocols are tried, with TWG_ALL_ASSIGNORS=1 all of them.
  */
-import { afterAll, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 import { dirname, join } from "node:path";
 import { countLanded } from "../../scripts/torture/landed.ts";
 import { findClientsJar } from "../adapters/kafka/wire/jar.ts";
@@ -88,8 +88,9 @@ class Stranger {
 }
 
 const started = new Set<Stranger>();
-afterAll(() => {
+afterEach(() => {
   for (const s of started) s.kill();
+  started.clear();
 });
 
 function librdkafka(p: Shared, name: string): Stranger {

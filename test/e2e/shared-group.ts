@@ -41,8 +41,14 @@ const divided = (members: readonly Twg[]) => {
   );
 };
 
-export const divides = (members: readonly Twg[]) =>
-  until(`${members.length} processes divide the partitions`, () => divided(members) || null);
+export async function divides(members: readonly Twg[]): Promise<void> {
+  try {
+    await until(`${members.length} processes divide the partitions`, () => divided(members) || null);
+  } catch (e) {
+    const seen = members.map((m) => `${m.pid} reads [${[...reads(m)]}]:\n${m.output.slice(-2_000)}`);
+    throw new Error(`${(e as Error).message}\n${seen.join("\n")}`);
+  }
+}
 
 export async function allLanded(p: Shared, records: number): Promise<void> {
   await catchUp(p);

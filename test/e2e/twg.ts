@@ -1,8 +1,9 @@
 /** Running `twg` as its users do: a process, a configuration file, what it prints, how it ends. Each is known by its pid. */
-import { afterAll } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { tidyAfterTests, tidyAtEnd } from "../tidy.ts";
+import { abandonFeeders } from "./feeder.ts";
 import { ALICE, BOB, type Served } from "./real-kafka.ts";
 import { until } from "./until.ts";
 
@@ -34,13 +35,16 @@ export interface Ended {
 const folders: string[] = [];
 const running = new Set<Twg>();
 
-afterAll(async () => {
+// What a test that failed left running must not take the time of those behind it.
+tidyAfterTests(async () => {
   for (const t of running) t.kill("SIGKILL");
-  await Promise.all([...running].map((t) => t.ended()));
+  await Promise.all([abandonFeeders(), ...[...running].map((t) => t.ended())]);
+});
+tidyAtEnd(() => {
   for (const f of folders.splice(0)) rmSync(f, { recursive: true, force: true });
 });
 
-/** A folder that goes at the end of the test file. */
+/** A folder that goes at the end of the run. */
 export function workFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "twg-e2e-"));
   folders.push(folder);

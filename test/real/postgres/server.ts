@@ -2,7 +2,7 @@
  * The real PostgreSQL of these tests, as scripts/with-servers.sh hands it over (TWG_REAL_POSTGRES). Databases are made
  * for each test file; what landed is read by psql, the server's own client.
  */
-import { afterAll, test } from "bun:test";
+import { test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { createNet } from "../../../src/adapters/net/net.ts";
 import type { ClientParts } from "../../../src/adapters/postgres/client.ts";
@@ -10,6 +10,7 @@ import type { PostgresSettings } from "../../../src/adapters/postgres/settings.t
 import { systemChance } from "../../../src/adapters/system/chance.ts";
 import { systemClock } from "../../../src/adapters/system/clock.ts";
 import { systemSaslCrypto } from "../../../src/adapters/system/sasl-crypto.ts";
+import { tidyAtEnd } from "../../tidy.ts";
 
 export interface RealPostgres {
   readonly version: string;
@@ -104,11 +105,11 @@ export const lines = (text: string): string[] => (text === "" ? [] : text.split(
 let serial = 0;
 const made: string[] = [];
 
-afterAll(async () => {
+tidyAtEnd(async () => {
   for (const name of made.splice(0)) await psql("postgres", `drop database if exists ${name} with (force)`);
 });
 
-/** An empty database that goes at the end of the test file. */
+/** An empty database that goes at the end of the run. */
 export async function freshDatabase(options = ""): Promise<string> {
   const name = `t_${process.pid}_${serial++}`;
   await psql("postgres", `create database ${name} ${options}`);
