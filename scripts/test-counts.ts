@@ -33,6 +33,19 @@ export function bunTestCounts(output: string, exitCode: number): Counts {
   return silent ? { ...counts, failed: 1 } : counts;
 }
 
+/** Whole seconds that the tests of each file took, from Bun's lines (`test/a.test.ts:`, `(pass) name [12.34ms]`). */
+export function secondsByFile(output: string): Record<string, number> {
+  const ms = new Map<string, number>();
+  let file = "";
+  for (const line of output.split("\n")) {
+    const [, heading] = /^(test\/\S+\.test\.ts):$/.exec(line) ?? [];
+    if (heading !== undefined) file = heading;
+    const [, took] = /^\((?:pass|fail)\) .* \[([\d.]+)ms\]$/.exec(line) ?? [];
+    if (took !== undefined && file !== "") ms.set(file, (ms.get(file) ?? 0) + Number(took));
+  }
+  return Object.fromEntries([...ms].map(([f, t]) => [f, Math.round(t / 1000)]));
+}
+
 export type JsonLine = Readonly<Record<string, unknown>>;
 
 /** The lines of an output that are JSON objects. */

@@ -2,7 +2,9 @@
  * Every check and test, counted. Called by scripts/test.sh, which sets the machine up first.
  *
  *   --fast     checks and unit tests only: what the git hooks run
+ *   --served   the tests with real servers and the long runs only
  *   --strict   a skip is a failure (TWG_STRICT=1 says the same)
+ *   --lanes N  processes for tests with real servers, each with servers of its own (2 where there is memory for it)
  *
  * The last line is `N passed, N failed, N skipped`; the exit code is 0 only if nothing failed, and in strict mode
  * nothing was skipped. Whole outputs are in .cache/logs.
@@ -12,8 +14,12 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { Glob } from "bun";
 import packageJson from "../package.json";
+import { PORTS } from "../test/servers/ports.ts";
 import { CHECKS, printCheck, runChecks } from "./check.ts";
 import { coverageRatchet } from "./checks/ratchets.ts";
+import { LONG_RUNS, type LongRun } from "./long-runs.ts";
+import { lanesFor, portsOf, split } from "./served-lanes.ts";
+import servedSeconds from "./served-seconds.json";
 import {
   addCounts,
   bunTestCounts,
@@ -24,6 +30,7 @@ import {
   ONE_FAILED,
   ONE_PASSED,
   ONE_SKIPPED,
+  secondsByFile,
 } from "./test-counts.ts";
 
 const repo = resolve(import.meta.dir, "..");
@@ -36,60 +43,14 @@ const SERVED = ["test/real/", "test/e2e/", "test/servers/", "test/readers/"];
 /** Builds for every machine, run in containers: too long for the hooks. */
 const MACHINES = "test/machines/";
 const MINUTE = 60_000;
-
-/** Long commands in a small size, so that they cannot rot; each is one test. */
-interface LongRun {
-  readonly script: string;
-  readonly args: readonly string[];
-  /** Fields that must be 0 in every JSON line. */
-  readonly zero: readonly string[];
-  readonly served: boolean;
-}
-const LONG_RUNS: readonly LongRun[] = [
-  { script: "sim", args: ["--scenario", "raw", "--seeds", "100", "--json"], zero: ["failed"], served: false },
-  { script: "fuzz", args: ["--cases", "20000", "--json"], zero: ["crashes", "hangs"], served: false },
-  {
-    script: "torture",
-    args: ["--sink", "parquet", "--kills", "8", "--seed", "1", "--json"],
-    zero: ["lost", "doubled", "orphans"],
-    served: true,
-  },
-  {
-    script: "torture",
-    args: ["--sink", "s3", "--proxy", "0.05", "--kills", "5", "--seed", "2", "--json"],
-    zero: ["lost", "doubled", "orphans"],
-    served: true,
-  },
-  {
-    script: "torture",
-    args: ["--sink", "postgres", "--kills", "6", "--records", "20000", "--seed", "2", "--json"],
-    zero: ["lost", "doubled", "orphans"],
-    served: true,
-  },
-  {
-    script: "torture",
-    args: ["--sink", "kafka", "--kills", "2", "--records", "3000", "--seed", "3", "--json"],
-    zero: ["lost", "doubled", "orphans", "differences"],
-    served: true,
-  },
-  {
-    script: "torture",
-    args: ["--scenario", "groups", "--members", "3", "--minutes", "0.2", "--seed", "1", "--json"],
-    zero: ["lost", "doubled", "orphans", "stuck", "intruders", "died", "differences"],
-    served: true,
-  },
-  {
-    script: "torture",
-    args: ["--sink", "batch", "--destination", "postgres", "--kills", "4", "--records", "20000", "--json"],
-    zero: ["lost", "doubled", "orphans", "differing_rejects"],
-    served: true,
-  },
-  { script: "bench", args: ["--small", "--json"], zero: [], served: true },
-];
+/** Of one test that sets no limit itself: it ends what hangs, and is far above any real wait. */
+const TEST_LIMIT_MS = 60_000;
 
 interface Options {
   readonly strict: boolean;
   readonly fast: boolean;
+  readonly served: boolean;
+  readonly lanes: number;
 }
 
 interface Ran {
@@ -143,12 +104,21 @@ function testFiles(): string[] {
   return [...new Glob("test/**/*.test.ts").scanSync({ cwd: repo })].sort();
 }
 
+/** Seconds of test files and long runs, as they took now. */
+const took: Record<string, number> = {};
+
 async function tests(phase: string, files: readonly string[], limitMs: number): Promise<Counts> {
   if (files.length === 0) return NOTHING;
   const dir = coverageOf(phase);
   rmSync(dir, { recursive: true, force: true });
   const coverage = ["--coverage", "--coverage-reporter=lcov", `--coverage-dir=${dir}`];
-  const argv = [process.execPath, "test", "--timeout=30000", ...coverage, ...files.map((f) => `./${f}`)];
+  const argv = [
+    process.execPath,
+    "test",
+    `--timeout=${TEST_LIMIT_MS}`,
+    ...coverage,
+    ...files.map((f) => `./${f}`),
+  ];
   const { code, output } = await run(
     `tests-${phase}`,
     argv,
@@ -156,6 +126,7 @@ async function tests(phase: string, files: readonly string[], limitMs: number): 
     existsSync(binary) ? { TWG_BINARY: binary } : {},
   );
   const counts = bunTestCounts(output, code);
+  Object.assign(took, secondsByFile(output));
   for (const line of output.split("\n"))
     if (/^SKIP|^\((skip|todo)\)/.test(line)) console.log(`        ${line}`);
   if (counts.failed > 0) {
@@ -187,35 +158,37 @@ async function build(): Promise<Counts> {
   return code === 0 ? ONE_PASSED : ONE_FAILED;
 }
 
-async function longRun({ script, args, zero }: LongRun): Promise<Counts> {
+async function longRun({ name, script, args, zero }: LongRun): Promise<Counts> {
   const line = (packageJson.scripts as Record<string, string | undefined>)[script];
   const file = line?.split(" ").find((w) => w.endsWith(".ts"));
   if (file === undefined || !existsSync(join(repo, file))) {
-    console.log(`SKIP  ${script}: package.json has no script of that name with a file that exists`);
+    console.log(`SKIP  ${name}: package.json has no script of that name with a file that exists`);
     return ONE_SKIPPED;
   }
-  const { code, output } = await run(script, [process.execPath, "run", script, ...args], 6 * MINUTE);
+  const began = performance.now();
+  const { code, output } = await run(name, [process.execPath, "run", script, ...args], 6 * MINUTE);
+  took[name] = Math.round((performance.now() - began) / 1000);
   const lines = jsonLines(output);
   const problem = longRunProblem(lines, code, zero);
   for (const l of lines) console.log(`        ${JSON.stringify(l)}`);
   if (problem !== null) {
-    console.log(`FAIL  ${script}: ${problem}`);
+    console.log(`FAIL  ${name}: ${problem}`);
     showEnd(output, 30);
     return ONE_FAILED;
   }
-  console.log(`ok    ${script}`);
+  console.log(`ok    ${name}`);
   return ONE_PASSED;
 }
 
-async function longRuns(served: boolean): Promise<Counts> {
+async function longRuns(runs: readonly LongRun[]): Promise<Counts> {
   let counts = NOTHING;
-  for (const r of LONG_RUNS) if (r.served === served) counts = addCounts(counts, await longRun(r));
+  for (const r of runs) counts = addCounts(counts, await longRun(r));
   return counts;
 }
 
-async function coverage(): Promise<Counts> {
-  const reports = ["unit", "served"]
-    .map((p) => join(coverageOf(p), "lcov.info"))
+async function coverage(lanes: number): Promise<Counts> {
+  const reports = ["unit", ...Array.from({ length: lanes }, (_, lane) => laneName(lane))]
+    .map((phase) => join(coverageOf(phase), "lcov.info"))
     .filter((f) => existsSync(f));
   const problems =
     reports.length === 0 ? ["no test run left a coverage report"] : await coverageRatchet(repo, reports);
@@ -223,23 +196,72 @@ async function coverage(): Promise<Counts> {
   return problems.length === 0 ? ONE_PASSED : ONE_FAILED;
 }
 
-/** The tests and long runs that need servers, in a process of its own below scripts/with-servers.sh. */
-async function servedPhases(report: string): Promise<void> {
+/** What one process of the served tests has to do: the same in whoever asks. */
+function workOf(lane: number, lanes: number): { files: string[]; runs: LongRun[] } {
   const files = testFiles().filter((f) => SERVED.some((s) => f.startsWith(s)));
-  const counts = addCounts(await tests("served", files, 45 * MINUTE), await longRuns(true));
-  writeFileSync(report, JSON.stringify(counts));
+  const all = [...files, ...LONG_RUNS.map((r) => r.name)];
+  const mine = new Set(split(all, servedSeconds, lanes)[lane]);
+  return { files: files.filter((f) => mine.has(f)), runs: LONG_RUNS.filter((r) => mine.has(r.name)) };
 }
 
-async function served(strict: boolean): Promise<Counts> {
-  const report = join(logs, "served.json");
+/** What a lane says to whoever started it. */
+interface LaneReport {
+  readonly counts: Counts;
+  readonly took: Readonly<Record<string, number>>;
+}
+
+/** The tests and long runs of one lane, in a process of its own below scripts/with-servers.sh. */
+async function servedPhases(report: string, lane: number, lanes: number): Promise<void> {
+  const { files, runs } = workOf(lane, lanes);
+  const counts = addCounts(await tests(laneName(lane), files, 45 * MINUTE), await longRuns(runs));
+  writeFileSync(report, JSON.stringify({ counts, took } satisfies LaneReport));
+}
+
+const laneName = (lane: number) => `served-${lane + 1}`;
+
+async function servedLane(lane: number, { strict, lanes }: Options): Promise<() => Counts> {
+  const name = laneName(lane);
+  const report = join(logs, `${name}.json`);
   rmSync(report, { force: true });
+  rmSync(coverageOf(name), { recursive: true, force: true });
   const inner = [process.execPath, join(import.meta.dir, "test.ts"), "--served-report", report];
-  const argv = [join(import.meta.dir, "with-servers.sh"), ...inner];
-  const { output } = await run("served", argv, 60 * MINUTE, strict ? { TWG_STRICT: "1" } : {});
-  showEnd(output, 400);
-  if (existsSync(report)) return JSON.parse(readFileSync(report, "utf8")) as Counts;
-  console.log("FAIL  tests with real servers: they did not run to their end");
-  return ONE_FAILED;
+  const place = ["--lane", String(lane), "--lanes", String(lanes)];
+  const argv = [join(import.meta.dir, "with-servers.sh"), ...inner, ...place];
+  const ports = portsOf(process.env["TWG_PORTS"] ?? PORTS, lane, lanes);
+  const env = { TWG_PORTS: ports, ...(strict ? { TWG_STRICT: "1" } : {}) };
+  const { output } = await run(name, argv, 60 * MINUTE, env);
+  // Told once all lanes are through, or their lines would be mixed.
+  return () => {
+    showEnd(output, 400);
+    const ended = existsSync(report) ? (JSON.parse(readFileSync(report, "utf8")) as LaneReport) : null;
+    if (ended === null) console.log(`FAIL  ${name}: tests with real servers did not run to their end`);
+    const { counts } = ended ?? { counts: ONE_FAILED };
+    Object.assign(took, ended?.took);
+    if (counts.failed > 0) showWork(lane, lanes);
+    return counts;
+  };
+}
+
+/** What ran in the process where something failed: what one test left behind may have met another. */
+function showWork(lane: number, lanes: number): void {
+  const { files, runs } = workOf(lane, lanes);
+  const all = [...files, ...runs.map((r) => r.name)];
+  console.log(
+    `        ${laneName(lane)} of ${lanes} had ${files.length} test files and ${runs.length} long runs:`,
+  );
+  for (const name of all) console.log(`          ${name}`);
+}
+
+async function served(options: Options): Promise<Counts> {
+  const lanes = Array.from({ length: options.lanes }, (_, lane) => servedLane(lane, options));
+  let counts = NOTHING;
+  for (const tell of await Promise.all(lanes)) counts = addCounts(counts, tell());
+  const sorted = Object.entries(took).sort(([a], [b]) => (a < b ? -1 : 1));
+  writeFileSync(
+    join(logs, "served-seconds.json"),
+    `${JSON.stringify(Object.fromEntries(sorted), null, 2)}\n`,
+  );
+  return counts;
 }
 
 async function checks(): Promise<Counts> {
@@ -248,17 +270,17 @@ async function checks(): Promise<Counts> {
   return { passed: results.length - failed, failed, skipped: 0 };
 }
 
-async function everything({ strict, fast }: Options): Promise<Counts> {
+async function everything(options: Options): Promise<Counts> {
+  if (options.served) return await served(options);
   const unit = testFiles().filter((f) => ![...SERVED, MACHINES].some((s) => f.startsWith(s)));
   let counts = await checks();
-  if (fast) return addCounts(counts, await tests("unit", unit, 5 * MINUTE));
+  if (options.fast) return addCounts(counts, await tests("unit", unit, 5 * MINUTE));
   counts = addCounts(counts, await build());
   counts = addCounts(counts, await tests("unit", unit, 8 * MINUTE));
   const machines = testFiles().filter((f) => f.startsWith(MACHINES));
   counts = addCounts(counts, await tests("machines", machines, 8 * MINUTE));
-  counts = addCounts(counts, await served(strict));
-  counts = addCounts(counts, await longRuns(false));
-  return addCounts(counts, await coverage());
+  counts = addCounts(counts, await served(options));
+  return addCounts(counts, await coverage(options.lanes));
 }
 
 const sentence = (c: Counts) => `${c.passed} passed, ${c.failed} failed, ${c.skipped} skipped`;
@@ -267,15 +289,19 @@ const { values } = parseArgs({
   options: {
     strict: { type: "boolean", default: process.env["TWG_STRICT"] === "1" },
     fast: { type: "boolean", default: false },
+    served: { type: "boolean", default: false },
+    lanes: { type: "string" },
+    lane: { type: "string", default: "0" },
     "served-report": { type: "string" },
   },
 });
+const lanes = Number(values.lanes ?? lanesFor());
 mkdirSync(logs, { recursive: true });
 if (values["served-report"] !== undefined) {
-  await servedPhases(values["served-report"]);
+  await servedPhases(values["served-report"], Number(values.lane), lanes);
   process.exit(0);
 }
-const counts = await everything(values);
+const counts = await everything({ ...values, lanes });
 const skipsFail = values.strict && counts.skipped > 0;
 if (skipsFail) console.log(`\nstrict: ${counts.skipped} skipped, which is a failure here`);
 console.log(`\n${sentence(counts)}`);

@@ -1,6 +1,6 @@
 /** Goal: what CI counts is what ran, and a crash never counts as success. Method: outputs as the tools print them. */
 import { expect, test } from "bun:test";
-import { bunTestCounts, jsonLines, longRunProblem } from "../../scripts/test-counts.ts";
+import { bunTestCounts, jsonLines, longRunProblem, secondsByFile } from "../../scripts/test-counts.ts";
 
 const CLOSING =
   " 8 pass\n 1 skip\n 2 todo\n 0 fail\n 12 expect() calls\nRan 11 tests across 2 files. [10.00ms]\n";
@@ -31,4 +31,13 @@ test("a long run fails on its exit code, on silence, on a count that is not 0, a
   expect(longRunProblem([{ lost: 0 }, { lost: 2 }], 0, ["lost"])).toStartWith("lost is 2");
   expect(longRunProblem([{}], 0, ["lost"])).toStartWith("lost is undefined");
   expect(longRunProblem([{ lost: 0, produced: 0 }], 0, ["lost"])).toStartWith("nothing was produced");
+});
+
+test("adds up the seconds of each file's tests, failed ones too", () => {
+  const output =
+    "\ntest/e2e/a.test.ts:\n(pass) x > y [1200.50ms]\n(fail) z [800.00ms]\n(pass) quick\n\ntest/real/b.test.ts:\n(pass) w [31000.1ms]\n";
+  expect(secondsByFile(`(pass) before any file [9000.00ms]\n${output}`)).toEqual({
+    "test/e2e/a.test.ts": 2,
+    "test/real/b.test.ts": 31,
+  });
 });

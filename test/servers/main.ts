@@ -72,17 +72,21 @@ async function start(run: string, owner: string, full: boolean, wanted: readonly
   await sweep(dirname(run));
   mkdirSync(run, { recursive: true });
   writeFileSync(join(run, "owner"), owner);
-  const result: Record<string, RealKafka> = {};
-  for (const item of wanted) {
+  const releases = wanted.map((item) => {
     const [version, count] = item.split(":") as [string, string];
-    const folder = join(run, `kafka-${version}`);
+    return { release: fetchRelease(version, CACHE), count: Number(count) };
+  });
+  const described = releases.map(async ({ release, count }): Promise<[string, RealKafka]> => {
+    const folder = join(run, `kafka-${release.version}`);
     const began = performance.now();
-    const cluster = await startTwice(fetchRelease(version, CACHE), folder, Number(count), full);
+    const cluster = await startTwice(release, folder, count, full);
     console.error(
-      `servers: Kafka ${version}, ${count} node(s), ready in ${Math.round(performance.now() - began)} ms`,
+      `servers: Kafka ${release.version}, ${count} node(s), ready in ${Math.round(performance.now() - began)} ms`,
     );
-    result[version] = describe(cluster, folder);
-  }
+    return [release.version, describe(cluster, folder)];
+  });
+  // The order is that of the call: tests take the first as the main one.
+  const result = Object.fromEntries(await Promise.all(described));
   console.log(JSON.stringify(result));
 }
 
