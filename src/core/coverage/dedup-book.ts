@@ -3,14 +3,11 @@
  * compare-and-swap alone. What is written there is durable before a record is judged by it.
  */
 import { Failure } from "../failure/failure.ts";
-import type { VersionedStore } from "../ports/versioned-store.ts";
 import type { StreamKey } from "../records/stream.ts";
 import { type DedupBookState, encodeDedupBook, type PlanEpoch, parseDedupBook } from "./dedup-json.ts";
+import { type BookParts, VersionedBook } from "./versioned-book.ts";
 
-export interface DedupBookParts {
-  readonly versions: VersionedStore;
-  /** Unique to this process; part of its tags. */
-  readonly instance: string;
+export interface DedupBookParts extends BookParts {
   /** So many bytes of chance, in hexadecimal. */
   readonly secret: (bytes: number) => string;
 }
@@ -21,36 +18,35 @@ export interface FoundEpoch {
   readonly secret: string;
 }
 
-/** Swaps that are lost in a row before something must be wrong. */
-const MAX_ROUNDS = 100;
 const SECRET_BYTES = 16;
 /** Behind every position. */
 const NEVER = 2n ** 63n - 1n;
 
-interface Known {
-  /** Null: nothing is stored. */
-  readonly version: number | null;
-  readonly state: DedupBookState;
-}
-
 export class DedupBook {
-  readonly #p: DedupBookParts;
-  #prepared = false;
-  #serial = 0;
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #book: VersionedBook<DedupBookState>;
 
-  constructor(parts: DedupBookParts) {
-    this.#p = parts;
+  constructor({ secret, ...parts }: DedupBookParts) {
+    this.#book = new VersionedBook(parts, {
+      empty: () => ({ secret: secret(SECRET_BYTES), streams: new Map() }),
+      parse: parseDedupBook,
+      encode: encodeDedupBook,
+    });
   }
 
   /**
    * The stream's records from here on are judged by this plan: durably, once this resolves. For its owner. `gone`: raw has
    * nothing any more of what is before it, so it counts no more; null: raw has what counts.
    */
-  enter(stream: StreamKey, from: bigint, plan: string, gone: bigint | null): Promise<FoundEpoch> {
-    const turn = this.#last.then(() => this.#enter(stream, from, plan, gone));
-    this.#last = turn.catch(() => {});
-    return turn;
+  async enter(stream: StreamKey, from: bigint, plan: string, gone: bigint | null): Promise<FoundEpoch> {
+    const state = await this.#book.change((now) => {
+      const epochs = now.streams.get(stream) ?? [];
+      const reach = reachOf(epochs, from, plan, gone);
+      if (reach === null) return null;
+      // What an earlier life began further on, no sink has: live records come before any sink covers them.
+      const before = epochs.filter((e) => e.from < from);
+      return entered(now, stream, [...before, { from, reach, plan }]);
+    });
+    return found(state, stream, from, plan);
   }
 
   /**
@@ -58,46 +54,13 @@ export class DedupBook {
    * where it was by another plan.
    */
   async look(stream: StreamKey, from: bigint, plan: string): Promise<FoundEpoch> {
-    const { state } = await this.#read();
-    return found(state, stream, from, plan);
+    return found(await this.#book.read(), stream, from, plan);
   }
 
   /** Where other epochs of each stream begin than at its first. */
   async cuts(): Promise<ReadonlyMap<StreamKey, readonly bigint[]>> {
-    const { state } = await this.#read();
-    return new Map([...state.streams].map(([stream, epochs]) => [stream, epochs.map((e) => e.from)]));
-  }
-
-  async #enter(stream: StreamKey, from: bigint, plan: string, gone: bigint | null): Promise<FoundEpoch> {
-    if (!this.#prepared) await this.#p.versions.prepare();
-    this.#prepared = true;
-    // Never by what was known before: the stream may have been another's, with another plan, meanwhile.
-    let now = await this.#read();
-    for (let round = 0; round < MAX_ROUNDS; round++) {
-      const epochs = now.state.streams.get(stream) ?? [];
-      const reach = reachOf(epochs, from, plan, gone);
-      if (reach === null) return found(now.state, stream, from, plan);
-      // What an earlier life began further on, no sink has: live records come before any sink covers them.
-      const before = epochs.filter((e) => e.from < from);
-      const next = entered(now.state, stream, [...before, { from, reach, plan }]);
-      const version = (now.version ?? 0) + 1;
-      const tag = `${this.#p.instance}.d${this.#serial++}`;
-      const outcome = await this.#p.versions.write(now.version, encodeDedupBook(next, version), tag);
-      if (outcome === "won") return found(next, stream, from, plan);
-      // Whether it was ours that landed or another's: what is there now is judged again.
-      now = await this.#read();
-    }
-    throw new Failure("coverage.unavailable", `${MAX_ROUNDS} writes in a row were lost to others`, {
-      at: this.#p.versions.place,
-    });
-  }
-
-  async #read(): Promise<Known> {
-    const stored = await this.#p.versions.read();
-    if (stored === null)
-      return { version: null, state: { secret: this.#p.secret(SECRET_BYTES), streams: new Map() } };
-    const { version } = stored;
-    return { version, state: parseDedupBook(stored.bytes, stored.name, version) };
+    const { streams } = await this.#book.read();
+    return new Map([...streams].map(([stream, epochs]) => [stream, epochs.map((e) => e.from)]));
   }
 }
 
