@@ -1,7 +1,7 @@
 /** Ends the process at a planned point, for the tests that kill it there. */
 import { LOCAL_WRITE_POINTS } from "../adapters/coverage/local.ts";
 import { SETTLE_POINTS } from "../core/coverage/settle.ts";
-import { CRASH_POINTS, TRANSACTION_POINTS } from "../core/delivery/crash-points.ts";
+import { CRASH_POINTS, EPOCH_POINTS, TRANSACTION_POINTS } from "../core/delivery/crash-points.ts";
 import { Failure } from "../core/failure/failure.ts";
 import type { PointHook } from "./sink-parts.ts";
 
@@ -24,6 +24,7 @@ export function crashHook(plan: string | null): PointHook | null {
   const known: readonly string[] = [
     ...CRASH_POINTS,
     ...TRANSACTION_POINTS,
+    ...EPOCH_POINTS,
     ...SETTLE_POINTS,
     ...LOCAL_WRITE_POINTS,
   ];

@@ -5,6 +5,7 @@ import {
   coverageFolderOf,
   dedupFolderOf,
   LocalVersionedStore,
+  planFolderOf,
   schemaFolderOf,
   tableFolderOf,
 } from "../adapters/coverage/local.ts";
@@ -12,6 +13,7 @@ import {
   coverageKeyOf,
   dedupKeyOf,
   ObjectVersionedStore,
+  planKeyOf,
   tableKeyOf,
 } from "../adapters/coverage/object-store.ts";
 import { LocalObjectStore, stagingOf } from "../adapters/object-store/local.ts";
@@ -46,6 +48,8 @@ export interface ObjectSinkStores {
   readonly table: VersionedStore;
   /** Of the primary sink: how duplicates are found. */
   readonly dedup: VersionedStore;
+  /** Of the primary sink: by which plans records were decoded, and since when. */
+  readonly plans: VersionedStore;
   /** Files of such a table that lie there: at most so many of the newest, those last. */
   newest(most: number): Promise<readonly TableFile[]>;
   /** How long ago the file was written, ms; null: it is not there. */
@@ -86,6 +90,7 @@ function folderStores(
     schemas: new LocalVersionedStore(schemaFolderOf(root, pipeline, sink)),
     table: new LocalVersionedStore(tableFolderOf(root, pipeline, sink), undefined, "table"),
     dedup: new LocalVersionedStore(dedupFolderOf(root, pipeline, sink), undefined, "dedup"),
+    plans: new LocalVersionedStore(planFolderOf(root, pipeline, sink), undefined, "plans"),
     newest: (most) => newestFiles(root, most),
     age: (key) => fileAge(root, key),
     intervalMs: DISK_INTERVAL_MS,
@@ -136,6 +141,11 @@ function bucketStores(
     dedup: new ObjectVersionedStore(conditional, {
       folder: dedupKeyOf(pipeline, sink.name),
       object: "dedup.json",
+      instance,
+    }),
+    plans: new ObjectVersionedStore(conditional, {
+      folder: planKeyOf(pipeline, sink.name),
+      object: "plans.json",
       instance,
     }),
     newest: (most) => newestObjects(conditional, most),

@@ -86,6 +86,7 @@ export function parquetParts(
       } as const;
     },
     schemas: stores.schemas,
+    plans: stores.plans,
     prepare: () => stores.prepare(),
     renew: ({ sinks }) => {
       const renewed = sinks.find((s) => s.name === sink.name);

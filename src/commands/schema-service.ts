@@ -1,5 +1,6 @@
 /** Where lanes get their schemas from, and where those of decoded rows are registered: one client of each registry. */
 import { RegistryClient } from "../adapters/registry/client.ts";
+import { type ReadSchemaFile, readBytes } from "../adapters/registry/schema-files.ts";
 import { SchemaSources } from "../adapters/registry/schema-sources.ts";
 import { registrySettings } from "../adapters/registry/settings.ts";
 import { systemChance } from "../adapters/system/chance.ts";
@@ -21,16 +22,17 @@ export interface RenewedSchemas extends SchemaService {
   renew(config: ResolvedConfig): boolean;
 }
 
-/** Null: nothing is decoded. */
+/** Null: nothing is decoded. `read`: where the files are that `[decode]` names; else on this machine. */
 export function schemaService(
   config: ResolvedConfig,
   { schemas }: Pick<SinkParts, "schemas">,
   { instance, observer }: Pick<SinkContext, "instance" | "observer">,
+  read: ReadSchemaFile = readBytes,
 ): RenewedSchemas | null {
   const { decode, pipeline } = config;
   let now = config;
   if (decode === null) return null;
-  const sources = new SchemaSources(decode, PARTS);
+  const sources = new SchemaSources(decode, PARTS, read);
   const pinned = new PinnedSchemas({
     store: schemas ?? ownSchemas(pipeline),
     instance,

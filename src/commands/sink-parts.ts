@@ -66,6 +66,8 @@ export interface SinkParts {
   readonly lane: LaneSink;
   /** Where what was learned of schemas lies beside the coverage; absent: on this machine. */
   readonly schemas?: VersionedStore;
+  /** Where it is written down by which plans records are decoded; absent: its records cannot be read again. */
+  readonly plans?: VersionedStore;
   /** Where it is known how long its files are kept. */
   readonly retention?: RawRetention;
   /** Proves that the sink can be written, before anything is fetched. */

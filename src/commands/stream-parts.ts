@@ -29,6 +29,7 @@ import { type AnswerSchema, type AskSchema, answerSchema, type SchemaService } f
 import { type AnswerTable, type AskTable, KeptTables } from "./lane-tables.ts";
 import { naturalKeyOf, topicsWithKeys } from "./natural-key-check.ts";
 import { parquetParts } from "./parquet-parts.ts";
+import { epochsOf, readOnce } from "./plan-epochs.ts";
 import { growthOf, postgresParts } from "./postgres-parts.ts";
 import { checkSchemaFiles } from "./schema-file-check.ts";
 import { schemaService } from "./schema-service.ts";
@@ -83,10 +84,16 @@ export function buildStream(
     hook,
     secondary: null,
   });
-  const beside = besideParts(config, { instance, shared, lanes, laneLife, observer });
+  const read = readOnce();
+  const begins = epochsOf(config, sink.plans, { instance, read });
+  const beside = besideParts(config, { instance, shared, lanes, laneLife, observer }).map((b): Beside => {
+    if (begins === null || b.sink.receives === "raw") return b;
+    const hook = crashHook(crashPlan(process.env.TWG_CRASH_AT, b.spec.name));
+    return { ...b, spec: { ...b.spec, begin: begins(b.spec.name, hook) } };
+  });
   let spawned = 0;
   const threads = new Map<number, LaneThread>();
-  const schemas = schemaService(config, sink, { instance, observer });
+  const schemas = schemaService(config, sink, { instance, observer }, read);
   const tables = keptTables(beside);
   const dedup = dedupService(config, schemas, { instance, live: true });
   const hooked = hook === null ? {} : { hook };

@@ -46,6 +46,11 @@ export function dedupFolderOf(root: string, pipeline: string, sink: string): str
   return join(root, "_twg", pipeline, sink, "dedup");
 }
 
+/** Of the book of plans (core/coverage/plan-book.ts), beside raw's coverage. */
+export function planFolderOf(root: string, pipeline: string, sink: string): string {
+  return join(root, "_twg", pipeline, sink, "plans");
+}
+
 /** Between two of them lies one durable event of a write; a test ends the process there. */
 export const LOCAL_WRITE_POINTS = ["coverage_written", "coverage_linked", "coverage_won"] as const;
 
@@ -53,17 +58,19 @@ type LocalWritePoint = (typeof LOCAL_WRITE_POINTS)[number];
 
 export type LocalWriteHook = (point: LocalWritePoint) => void | Promise<void>;
 
+type BookName = "coverage" | "table" | "dedup" | "plans";
+
 export class LocalVersionedStore implements VersionedStore {
   readonly place: string;
   readonly #hook: LocalWriteHook | undefined;
-  readonly #object: string;
+  readonly #object: BookName;
   readonly #name: RegExp;
 
   /**
-   * `folder`: of `coverageFolderOf`, `tableFolderOf` or `dedupFolderOf`. `hook` is passed at each point of a write. `object`: what its
+   * `folder`: of `coverageFolderOf` and its like. `hook` is passed at each point of a write. `object`: what its
    * versions are named after.
    */
-  constructor(folder: string, hook?: LocalWriteHook, object: "coverage" | "table" | "dedup" = "coverage") {
+  constructor(folder: string, hook?: LocalWriteHook, object: BookName = "coverage") {
     this.place = folder;
     this.#hook = hook;
     this.#object = object;

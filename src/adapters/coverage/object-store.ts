@@ -44,11 +44,16 @@ export function dedupKeyOf(pipeline: string, sink: string): string {
   return `_twg/${pipeline}/${sink}/dedup`;
 }
 
+/** Of the book of plans (core/coverage/plan-book.ts). */
+export function planKeyOf(pipeline: string, sink: string): string {
+  return `_twg/${pipeline}/${sink}/plans`;
+}
+
 /** Between two of them lies one durable event of a write; a test ends the process there. */
 type WriteHook = (point: "coverage_written" | "coverage_linked" | "coverage_won") => void | Promise<void>;
 
 export interface ObjectVersionedOptions {
-  /** Of `coverageKeyOf`, `tableKeyOf` or `dedupKeyOf`. */
+  /** Of `coverageKeyOf` and its like. */
   readonly folder: string;
   /** Name of the object in it; default: of the coverage. */
   readonly object?: string;

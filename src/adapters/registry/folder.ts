@@ -26,6 +26,7 @@ import {
   formatOf,
   importsOf,
   inside,
+  type ReadSchemaFile,
   readBytes,
   readText,
   textOf as textOfBytes,
@@ -51,8 +52,9 @@ export async function schemaOfFile(
   path: string,
   format: SchemaFormat,
   wanted: WantedObject = { name: null, topic: "" },
+  read: ReadSchemaFile = readBytes,
 ): Promise<SchemaText> {
-  const bytes = await readBytes(path);
+  const bytes = await read(path);
   if (bytes === null) throw unusable(path, "there is no such file");
   const table = await tableOfFile(path, bytes, wanted);
   if (table !== null) {
@@ -60,7 +62,7 @@ export async function schemaOfFile(
     return { format, text, references: [], id: path, subject: null, version: null, table };
   }
   const text = textOfBytes(bytes, path);
-  const references = format === "protobuf" ? await importsOf(text, dirname(path)) : [];
+  const references = format === "protobuf" ? await importsOf(text, dirname(path), read) : [];
   return { format, text, references, id: path, subject: null, version: null };
 }
 

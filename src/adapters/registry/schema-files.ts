@@ -20,9 +20,12 @@ export function formatOf(name: string): RegistryFormat | null {
   return null;
 }
 
+/** As `readBytes`, from wherever it is. */
+export type ReadSchemaFile = (path: string) => Promise<Uint8Array | null>;
+
 /** Null where there is none. Throws registry.folder for what cannot be read or is no text of the size of a schema. */
-export async function readText(path: string): Promise<string | null> {
-  const bytes = await readBytes(path);
+export async function readText(path: string, read: ReadSchemaFile = readBytes): Promise<string | null> {
+  const bytes = await read(path);
   return bytes === null ? null : textOf(bytes, path);
 }
 
@@ -74,7 +77,11 @@ export function inside(folder: string, name: string): string | null {
 const IMPORT = /(?:^|[;}\n])\s*import\s+(?:public\s+|weak\s+)?(?:"([^"\n]+)"|'([^'\n]+)')\s*;/g;
 
 /** What a .proto file imports, in its order. Those that the folder lacks (google/protobuf/…) are the codec's to know. */
-export async function importsOf(text: string, folder: string): Promise<SchemaReference[]> {
+export async function importsOf(
+  text: string,
+  folder: string,
+  read: ReadSchemaFile = readBytes,
+): Promise<SchemaReference[]> {
   let files = 0;
   const loaded = async (of: string, above: readonly string[]): Promise<SchemaReference[]> => {
     const plain = of.replaceAll(/\/\*[\s\S]*?\*\/|\/\/[^\n]*/g, " ");
@@ -88,7 +95,7 @@ export async function importsOf(text: string, folder: string): Promise<SchemaRef
         throw unusable(folder, `files import each other: ${[...above, name].join(" -> ")}`);
       if (above.length >= MAX_DEPTH || ++files > MAX_FILES)
         throw unusable(folder, `imports go deeper than ${MAX_DEPTH} or are more than ${MAX_FILES}`);
-      const inner = await readText(path);
+      const inner = await readText(path, read);
       if (inner !== null)
         found.push({ name, text: inner, references: await loaded(inner, [...above, name]) });
     }

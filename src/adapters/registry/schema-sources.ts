@@ -7,6 +7,7 @@ import { subjectOf } from "../../core/schema/subjects.ts";
 import { RegistryClient } from "./client.ts";
 import { SchemaFolder, schemaOfFile } from "./folder.ts";
 import type { RegistryParts } from "./requests.ts";
+import { type ReadSchemaFile, readBytes } from "./schema-files.ts";
 import { registrySettings } from "./settings.ts";
 
 export class SchemaSources {
@@ -14,8 +15,11 @@ export class SchemaSources {
   readonly #resolver: SchemaResolver | null;
   readonly #client: RegistryClient | null;
   readonly #files = new Map<string, Promise<SchemaText>>();
+  readonly #read: ReadSchemaFile;
 
-  constructor(decode: Resolved<DecodeSection>, parts: RegistryParts) {
+  /** `read`: where the files are that the section names, but for those of its folder. */
+  constructor(decode: Resolved<DecodeSection>, parts: RegistryParts, read: ReadSchemaFile = readBytes) {
+    this.#read = read;
     this.#decode = decode;
     const { registry, schema_dir: folder } = decode;
     this.#client =
@@ -103,7 +107,8 @@ export class SchemaSources {
   /** Read once: a table's schema does not change while the process runs. */
   async #file(path: string, { format, message }: PayloadPlan, topic: string): Promise<SchemaText> {
     const key = JSON.stringify([format, path, message, topic]);
-    const reading = this.#files.get(key) ?? schemaOfFile(path, format, { name: message, topic, how: HOW });
+    const reading =
+      this.#files.get(key) ?? schemaOfFile(path, format, { name: message, topic, how: HOW }, this.#read);
     this.#files.set(key, reading);
     try {
       return await reading;

@@ -181,7 +181,8 @@ const decodeShape = {
     }),
 };
 
-export type DecodeSection = z.output<z.ZodObject<typeof decodeShape>>;
+const sectionSpec = z.strictObject(decodeShape);
+export type DecodeSection = z.output<typeof sectionSpec>;
 type DecodeFormat = DecodeSection["format"] | "text";
 type PayloadOptions = z.output<z.ZodObject<typeof payloadShape>>;
 
@@ -384,8 +385,10 @@ function conflict(path: (string | number)[], message: string, allowed: string): 
   return { path, message, allowed, code: "config.conflict" };
 }
 
-export const decodeSpec = z
-  .strictObject(decodeShape)
+/** Of one topic, as it is kept with what it decoded: without what is had from elsewhere. Not checked for conflicts. */
+export const topicDecodeSpec = sectionSpec.omit({ topic: true, registry: true, schema_dir: true });
+
+export const decodeSpec = sectionSpec
   .superRefine((o, ctx) => {
     for (const { path, message, allowed, code } of conflicts(o))
       ctx.addIssue({ code: "custom", path, message, params: { code, allowed } });

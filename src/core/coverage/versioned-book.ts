@@ -48,10 +48,15 @@ export class VersionedBook<S> {
     return turn;
   }
 
+  /** Makes its place. */
+  async prepare(): Promise<void> {
+    if (!this.#prepared) await this.#p.versions.prepare();
+    this.#prepared = true;
+  }
+
   async #change(next: (now: S) => S | null): Promise<S> {
     const { versions, instance } = this.#p;
-    if (!this.#prepared) await versions.prepare();
-    this.#prepared = true;
+    await this.prepare();
     let now = await this.#read();
     for (let round = 0; round < MAX_ROUNDS; round++) {
       const wanted = next(now.state);

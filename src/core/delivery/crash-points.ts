@@ -16,6 +16,9 @@ export const CRASH_POINTS = [
 /** Those within the transaction of a sink that commits by itself; they are passed in its lanes. */
 export const TRANSACTION_POINTS = ["copy_begun", "rows_copied", "before_commit", "commit_answered"] as const;
 
+/** Of a sink of derived rows: before and after it is durable by which plan records are decoded for it from now on. */
+export const EPOCH_POINTS = ["before_epoch", "after_epoch"] as const;
+
 export type CrashPoint = (typeof CRASH_POINTS | typeof TRANSACTION_POINTS)[number];
 
 export type CrashHook = (point: CrashPoint) => void | Promise<void>;

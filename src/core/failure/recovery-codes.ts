@@ -17,6 +17,21 @@ export const RECOVERY_CODES = {
     false,
     "A raw file that the index does not know holds what the index says is gone. Were files put together or moved? `twg inspect coverage --rebuild` makes the index anew.",
   ),
+  "recovery.plan_missing": spec(
+    "runtime",
+    false,
+    "How records of raw were decoded at their time is not known any more. `twg recover --replan` decodes them by the configuration of now.",
+  ),
+  "recovery.plan_corrupt": spec(
+    "runtime",
+    false,
+    "The object that says how records were decoded, or since when, is damaged.",
+  ),
+  "recovery.plan_unfit": spec(
+    "runtime",
+    false,
+    "Records of raw cannot be decoded, or landed, as at their time: the configuration or the sink's table has changed since. `twg recover --replan` decodes them by the configuration of now.",
+  ),
   "recovery.not_raw": spec("runtime", false, "A file in the place of a raw file has other columns."),
   "recovery.raw_order": spec("runtime", false, "A position stands twice in raw files, or out of order."),
   "recovery.behind": spec(

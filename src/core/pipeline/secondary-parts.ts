@@ -29,6 +29,8 @@ export interface SecondarySpec {
   readonly committer: (listener: CommitListener) => SetCommitter;
   /** Proves that it can be written; called again while that fails. */
   readonly prepare: () => Promise<void>;
+  /** What has to be durable of streams before a record from there on is given to its lanes; for who owns them. */
+  readonly begin?: (streams: readonly Pick<PlacedStream, "key" | "position">[]) => Promise<void>;
   readonly sweep: () => Promise<void>;
   /** Where its coverage store tells of outages that it waits out itself. */
   readonly outages: { tell: ((failure: Failure | null) => void) | null };
@@ -39,6 +41,7 @@ export interface Known {
   readonly stream: number;
   readonly key: StreamKey;
   readonly lane: number;
+  readonly position: bigint;
   /** Null: not claimed here (yet). */
   authority: Authority | null;
   skip: readonly { readonly from: bigint; readonly next: bigint }[];

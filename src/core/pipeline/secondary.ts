@@ -116,6 +116,7 @@ export class Secondary implements CommitListener {
         this.#groupEpoch,
         open.map((k) => k.lane),
       );
+      if (!this.#closed) await this.spec.begin?.(open);
       if (this.#closed) return;
       for (const [i, k] of open.entries()) {
         // Begun anew meanwhile: it is claimed again.

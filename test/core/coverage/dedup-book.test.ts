@@ -9,38 +9,10 @@ import { join } from "node:path";
 import { DedupBook } from "../../../src/core/coverage/dedup-book.ts";
 import { encodeDedupBook, parseDedupBook } from "../../../src/core/coverage/dedup-json.ts";
 import { asFailure } from "../../../src/core/failure/failure.ts";
-import type { VersionedStore, WriteOutcome } from "../../../src/core/ports/versioned-store.ts";
+import { BookStore as Store } from "./book-store.ts";
 
 const [A, B] = ["a".repeat(32), "b".repeat(32)];
 const S = "kafka/c1/orders/0/1";
-
-class Store implements VersionedStore {
-  readonly place = "memory";
-  readonly versions: Uint8Array[] = [];
-  /** Of the next writes. */
-  readonly outcomes: WriteOutcome[] = [];
-  /** Somebody else writes before the next one. */
-  meanwhile: (() => Promise<unknown>) | null = null;
-  async prepare() {}
-  async read() {
-    const bytes = this.versions.at(-1);
-    return bytes === undefined ? null : { version: this.versions.length, bytes, name: "dedup.json" };
-  }
-  async write(expected: number | null, bytes: Uint8Array): Promise<WriteOutcome> {
-    const other = this.meanwhile;
-    this.meanwhile = null;
-    await other?.();
-    const planned = this.outcomes.shift() ?? "won";
-    if (planned === "lost" || (expected ?? 0) !== this.versions.length) return "lost";
-    this.versions.push(bytes);
-    return planned;
-  }
-  async putSegment() {}
-  async getSegment() {
-    return null;
-  }
-  async sweep() {}
-}
 
 let secrets = 0;
 const bookOf = (store: Store) =>

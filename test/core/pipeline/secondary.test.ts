@@ -94,3 +94,42 @@ test("a store that gives no answer keeps nobody from leaving", async () => {
   await drive(time, live.close());
   expect(time.nowMs - begun).toBe(LEAVE_MS);
 });
+
+test("lanes are told of no claim before its epoch is durable; where it cannot be, it is tried again", async () => {
+  const time = new SimTime();
+  const clock = time.clock(null);
+  const host = { self: { hostname: "h", pid: 1, bootId: "b", pidNamespace: "n", startTime: "l" } };
+  const coverage = new CoverageKeeper(
+    { instance: "live", leaseMs: 15_000, minIntervalMs: 0 },
+    {
+      ...{ versions: new MemoryVersionedStore(sharedObject()), objects: {} as unknown as ObjectStore, clock },
+      host: { ...host, isAlive: () => "alive" },
+    },
+  );
+  const seen: string[] = [];
+  let fails = true;
+  const spec: SecondarySpec = {
+    ...{ name: "typed", after: [-1], commits: false, coverage, outages: { tell: null } },
+    committer: () => ({ submit: () => {}, discard: () => {}, close: () => {} }) as unknown as SetCommitter,
+    prepare: async () => {},
+    begin: async (streams) => {
+      seen.push(`begin ${streams.map((s) => `${s.key} ${s.position}`).join()}`);
+      if (fails) throw new Failure("coverage.unavailable", "no", { retry: true });
+    },
+    sweep: async () => {},
+  };
+  const post = (_lane: number, _sink: number, m: { readonly t: string }) => void seen.push(m.t);
+  const observer = { emit: (e: TwgEvent) => void (e.e === "sink.troubled" && seen.push(e.failure.code)) };
+  const primary = { covered: async () => [] };
+  const live = new Secondaries([spec], { clock, observer, post, coverage: primary });
+  await drive(time, live.open());
+  await drive(time, live.claim([{ stream: 0, key: S, lane: 0, position: 100n }], null));
+  live.place(0);
+  expect(seen).toEqual([`begin ${S} 100`, "coverage.unavailable"]);
+  fails = false;
+  const claimed = (async () => {
+    while (!seen.includes("claims")) await new Promise<void>((resolve) => void clock.after(100, resolve));
+  })();
+  await drive(time, claimed);
+  expect(seen).toEqual([`begin ${S} 100`, "coverage.unavailable", `begin ${S} 100`, "claims"]);
+});

@@ -1,0 +1,75 @@
+/**
+ * Goal: what is written down of a sink's streams is the plan by which this process decodes, whatever becomes of its files. Method:
+ * files in memory that change, and a book in memory.
+ */
+import { expect, test } from "bun:test";
+import { readPlan } from "../../src/commands/decode-plan.ts";
+import { epochsOf, PresentPlans, readOnce } from "../../src/commands/plan-epochs.ts";
+import { type DecodeSection, decodeSpec } from "../../src/core/config/decode-options.ts";
+import type { Resolved } from "../../src/core/config/secret.ts";
+import { PlanBook } from "../../src/core/coverage/plan-book.ts";
+import { BookStore } from "../core/coverage/book-store.ts";
+
+const DECODE: DecodeSection = decodeSpec.parse({ format: "json", schema_file: "/s.json" });
+const RESOLVED = DECODE as Resolved<DecodeSection>;
+const bytes = (text: string) => new TextEncoder().encode(text);
+
+test("a file is what it was at first; one that was not there, or could not be read, is looked for again", async () => {
+  const files = new Map<string, string>([["/a", "1"]]);
+  let asked = 0;
+  const read = readOnce(async (path) => {
+    asked++;
+    const text = files.get(path);
+    if (text === "denied") throw new Error(text);
+    return text === undefined ? null : bytes(text);
+  });
+  const both = await Promise.all([read("/a"), read("/a")]);
+  expect(both).toEqual([bytes("1"), bytes("1")]);
+  files.set("/a", "2");
+  expect(await read("/a")).toEqual(bytes("1"));
+  expect(asked).toBe(1);
+  expect(await read("/b")).toBeNull();
+  files.set("/b", "denied");
+  expect(await read("/b").catch((e: Error) => e.message)).toBe("denied");
+  files.set("/b", "3");
+  expect(await read("/b")).toEqual(bytes("3"));
+});
+
+test("streams begin with the plan of their topic, between the two points at which a test ends the process", async () => {
+  const versions = new BookStore();
+  const points: string[] = [];
+  const seen = (point: string) => void points.push(`${point} after ${versions.written.length}`);
+  const begins = epochsOf({ decode: RESOLVED }, versions, { instance: "i", read: async () => bytes("{}") })!;
+  await begins(
+    "typed",
+    seen,
+  )([
+    { key: "kafka/c/orders/0/0", position: 10n },
+    { key: "kafka/c/returns/0/0", position: 0n },
+  ]);
+  expect(points).toEqual(["before_epoch after 0", "after_epoch after 2"]);
+  const book = new PlanBook({ versions, instance: "j" });
+  const streams = (await book.read()).get("typed")!;
+  const [epoch] = streams.get("kafka/c/orders/0/0")!;
+  expect(epoch).toMatchObject({ from: 10n });
+  expect(streams.get("kafka/c/returns/0/0")).toEqual([{ from: 0n, plan: epoch!.plan }]);
+  const plan = readPlan((await book.plan(epoch!.plan!))!, epoch!.plan!);
+  expect(plan.files).toEqual(new Map([["/s.json", bytes("{}")]]));
+});
+
+test("nothing is written down where nothing is decoded, or where raw cannot be read again", () => {
+  const parts = { instance: "i", read: async () => null };
+  expect(epochsOf({ decode: null }, new BookStore(), parts)).toBeNull();
+  expect(epochsOf({ decode: RESOLVED }, undefined, parts)).toBeNull();
+});
+
+test("a plan that could not be made is tried again", async () => {
+  let fails = true;
+  const plans = new PresentPlans(DECODE, async () => {
+    if (fails) throw new Error("denied");
+    return bytes("{}");
+  });
+  expect(await plans.of("orders").catch((e: Error) => e.message)).toBe("denied");
+  fails = false;
+  expect((await plans.of("orders")).digest).toHaveLength(32);
+});

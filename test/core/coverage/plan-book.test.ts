@@ -1,0 +1,148 @@
+/**
+ * Goal: since when records are decoded for a sink by which plan, and the plan itself, is durable before one is, in that order, and
+ * the persisted form is the one of the golden file. Method: a store in memory that notes what becomes durable; the golden
+ * file read, damaged at every kind of place, and written again.
+ */
+import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { PlanBook } from "../../../src/core/coverage/plan-book.ts";
+import { encodePlanBook, parsePlanBook } from "../../../src/core/coverage/plan-json.ts";
+import { asFailure } from "../../../src/core/failure/failure.ts";
+import { BookStore } from "./book-store.ts";
+
+const [A, B] = ["a".repeat(32), "b".repeat(32)];
+const S = "kafka/c1/orders/0/1";
+const T = "kafka/c1/orders/0/2";
+const bookOf = (versions: BookStore) => new PlanBook({ versions, instance: "i" });
+const begun = (stream: string, from: number, digest: string) => {
+  return { stream, from: BigInt(from), plan: { digest, bytes: Buffer.from(`plan ${digest}`) } };
+};
+const epochs = async (store: BookStore, sink: string, stream: string) =>
+  (await bookOf(store).read())
+    .get(sink)
+    ?.get(stream)
+    ?.map(({ from, plan }) => [Number(from), plan]);
+
+describe("the book of plans", () => {
+  test("plans are durable before the book names them; what goes on by the same plan writes nothing", async () => {
+    const store = new BookStore();
+    await bookOf(store).enter("typed", [begun(S, 100, A), begun(T, 7, A)]);
+    expect(store.written).toEqual([`plan-${A}`, "version 1"]);
+    await bookOf(store).enter("typed", [begun(S, 250, A), begun(T, 7, A)]);
+    expect(store.written).toHaveLength(2);
+    expect(await epochs(store, "typed", S)).toEqual([[100, A]]);
+    expect(await bookOf(store).plan(A)).toEqual(Buffer.from(`plan ${A}`));
+    expect(await bookOf(store).plan(B)).toBeNull();
+  });
+
+  test("another plan begins another epoch, of each sink by itself", async () => {
+    const store = new BookStore();
+    await bookOf(store).enter("typed", [begun(S, 0, A)]);
+    await bookOf(store).enter("late", [begun(S, 200, A)]);
+    await bookOf(store).enter("typed", [begun(S, 300, B)]);
+    await bookOf(store).enter("typed", [begun(S, 400, A)]);
+    expect(await epochs(store, "typed", S)).toEqual([
+      [0, A],
+      [300, B],
+      [400, A],
+    ]);
+    expect(await epochs(store, "late", S)).toEqual([[200, A]]);
+    expect(await epochs(store, "late", T)).toBeUndefined();
+  });
+
+  test("an epoch of a life that ended before anything landed under it is replaced", async () => {
+    const store = new BookStore();
+    await bookOf(store).enter("typed", [begun(S, 0, A)]);
+    await bookOf(store).enter("typed", [begun(S, 300, B)]);
+    await bookOf(store).enter("typed", [begun(S, 300, A)]);
+    expect(await epochs(store, "typed", S)).toEqual([[0, A]]);
+    await bookOf(store).enter("typed", [begun(S, 500, B)]);
+    await bookOf(store).enter("typed", [begun(S, 450, B)]);
+    expect(await epochs(store, "typed", S)).toEqual([
+      [0, A],
+      [450, B],
+    ]);
+  });
+
+  test("what was known before is not believed, and a write that is lost is decided anew", async () => {
+    const store = new BookStore();
+    const mine = bookOf(store);
+    await mine.enter("typed", [begun(S, 0, A)]);
+    store.meanwhile = () => bookOf(store).enter("typed", [begun(S, 10, B), begun(T, 1, B)]);
+    store.outcomes.push("won", "unknown");
+    await mine.enter("typed", [begun(S, 20, A), begun(T, 2, B)]);
+    expect(await epochs(store, "typed", S)).toEqual([
+      [0, A],
+      [10, B],
+      [20, A],
+    ]);
+    expect(await epochs(store, "typed", T)).toEqual([[1, B]]);
+  });
+
+  test("of too many epochs the oldest are one of which no plan is known", async () => {
+    const store = new BookStore();
+    for (let i = 0; i < 103; i++) await bookOf(store).enter("typed", [begun(S, 10 * i, i % 2 === 0 ? A : B)]);
+    const kept = (await epochs(store, "typed", S))!;
+    expect(kept).toHaveLength(100);
+    expect(kept.slice(0, 3)).toEqual([
+      [0, null],
+      [40, A],
+      [50, B],
+    ]);
+  });
+});
+
+describe("its persisted form", () => {
+  const golden = readFileSync(join(import.meta.dir, "../../golden/state/plans-v1.json"));
+  const STATE = new Map([
+    [
+      "typed",
+      new Map([
+        [
+          S,
+          [
+            { from: 0n, plan: null },
+            { from: 40n, plan: A },
+            { from: 9_007_199_254_740_993n, plan: B },
+          ],
+        ],
+        ["kafka//__proto__/2/0", [{ from: 17n, plan: A }]],
+      ]),
+    ],
+    ["__proto__", new Map([[S, [{ from: 3n, plan: B }]]])],
+  ]);
+  const failed = (bytes: Uint8Array, version = 12) => {
+    try {
+      parsePlanBook(bytes, "plans.json", version);
+      return "";
+    } catch (e) {
+      return asFailure(e).code;
+    }
+  };
+
+  test("is that of the golden file, both ways", () => {
+    expect(Buffer.from(encodePlanBook(STATE, 12)).toString()).toBe(golden.toString());
+    expect(parsePlanBook(golden, "plans.json", 12)).toEqual(STATE);
+  });
+
+  test("damage is told, a newer version is left alone", () => {
+    expect(failed(golden, 11)).toBe("recovery.plan_corrupt");
+    for (const [from, to] of [
+      ['"version":1', '"version":2'],
+      [A, "A".repeat(32)],
+      ['"from":"0"', '"from":0'],
+      ['"from":"0"', '"from":"41"'],
+      ['"plan":1', '"plan":2'],
+      ['"plan":1', '"plan":-1'],
+      ['"sinks"', '"zinks"'],
+      ['"__proto__"', '"typed"'],
+      ["kafka//__proto__/2/0", S],
+    ] as const) {
+      const wanted = from.startsWith('"version') ? "coverage.newer_version" : "recovery.plan_corrupt";
+      expect([from, failed(Buffer.from(golden.toString().replace(from, to)))]).toEqual([from, wanted]);
+    }
+    for (let cut = 0; cut < golden.length - 1; cut += 7)
+      expect([cut, failed(golden.subarray(0, cut))]).toEqual([cut, "recovery.plan_corrupt"]);
+  });
+});
