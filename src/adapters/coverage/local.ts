@@ -160,11 +160,14 @@ export class LocalVersionedStore implements VersionedStore {
 
   async putSegment(name: string, bytes: Uint8Array): Promise<void> {
     const path = join(this.place, `index-${name}.json`);
+    // Others may write the same one at the same moment.
+    const unfinished = `${path}-${crypto.randomUUID()}${UNFINISHED}`;
     try {
-      await writeDurable(`${path}${UNFINISHED}`, bytes);
-      await rename(`${path}${UNFINISHED}`, path);
+      await writeDurable(unfinished, bytes);
+      await rename(unfinished, path);
       await syncFolder(this.place);
     } catch (e) {
+      await unlink(unfinished).catch(() => {});
       throw coverageFailure(e, path);
     }
   }

@@ -26,8 +26,8 @@ const MOST_EPOCHS = 100;
 export class PlanBook {
   readonly #p: BookParts;
   readonly #book: VersionedBook<PlanBookState>;
-  /** Digests of plans that are durable. */
-  readonly #stored = new Set<string>();
+  /** By digest: plans that are durable, or about to be. */
+  readonly #stored = new Map<string, Promise<void>>();
 
   constructor(parts: BookParts) {
     this.#p = parts;
@@ -43,12 +43,19 @@ export class PlanBook {
     if (entered(await this.#book.read(), sink, streams) === null) return;
     await this.#book.prepare();
     // Before the book names them.
-    for (const { plan } of streams) {
-      if (this.#stored.has(plan.digest)) continue;
-      await this.#p.versions.putSegment(nameOf(plan.digest), plan.bytes);
-      this.#stored.add(plan.digest);
-    }
+    for (const { plan } of streams) await this.#keep(plan);
     await this.#book.change((now) => entered(now, sink, streams));
+  }
+
+  async #keep({ digest, bytes }: StoredPlan): Promise<void> {
+    const kept = this.#stored.get(digest) ?? this.#p.versions.putSegment(nameOf(digest), bytes);
+    this.#stored.set(digest, kept);
+    try {
+      await kept;
+    } catch (e) {
+      this.#stored.delete(digest);
+      throw e;
+    }
   }
 
   async read(): Promise<PlanBookState> {

@@ -26,7 +26,9 @@ export class BookStore implements VersionedStore {
   /** Everything that became durable, in its order. */
   readonly written: string[] = [];
   readonly segments = new Map<string, Uint8Array>();
+  refuses: Error | null = null;
   async putSegment(name: string, bytes: Uint8Array) {
+    if (this.refuses !== null) throw this.refuses;
     this.written.push(name);
     this.segments.set(name, bytes);
   }

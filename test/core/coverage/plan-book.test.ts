@@ -51,6 +51,17 @@ describe("the book of plans", () => {
     expect(await epochs(store, "late", T)).toBeUndefined();
   });
 
+  test("a plan is written once for sinks that begin with it together, and again where that failed", async () => {
+    const store = new BookStore();
+    const book = bookOf(store);
+    store.refuses = new Error("full");
+    const first = book.enter("typed", [begun(S, 0, A)]);
+    expect(await first.catch((e: Error) => e.message)).toBe("full");
+    store.refuses = null;
+    await Promise.all([book.enter("typed", [begun(S, 0, A)]), book.enter("refused", [begun(S, 0, A)])]);
+    expect(store.written).toEqual([`plan-${A}`, "version 1", "version 2"]);
+  });
+
   test("an epoch of a life that ended before anything landed under it is replaced", async () => {
     const store = new BookStore();
     await bookOf(store).enter("typed", [begun(S, 0, A)]);
