@@ -17,6 +17,8 @@ import {
 } from "./coverage-summary.ts";
 import { isRawThere, rawOfGaps, type SizedGap, sizedGaps } from "./gap-sizes.ts";
 import { leasesText } from "./leases-text.ts";
+import { type PlanEpochSeen, planEpochs } from "./plans-seen.ts";
+import { shortPlan } from "./replay-plans.ts";
 import { type StateAt, statesOfSink, statesUnder } from "./sink-states.ts";
 import { printable, styled } from "./style.ts";
 import { renderTable } from "./table.ts";
@@ -81,6 +83,8 @@ interface Place extends CoverageSummary {
   readonly role?: "primary_raw" | "secondary";
   /** Of a secondary sink: what the primary one has and it has not. */
   readonly gaps?: readonly (Gap | SizedGap)[];
+  /** Of a sink of derived rows: since when they are decoded by which plan. */
+  readonly plans?: readonly PlanEpochSeen[];
 }
 
 async function placesOf({ path, config }: InspectCoverageOptions, cli: Cli): Promise<Place[]> {
@@ -93,7 +97,12 @@ async function placesOf({ path, config }: InspectCoverageOptions, cli: Cli): Pro
       for (const found of await statesOfSink(loaded, sink, config, cli))
         places.push({ ...placeOf(found), sink: sink.name, role: sink.role });
     }
-    return places;
+    const plans =
+      places.length === 0 ? new Map<string, readonly PlanEpochSeen[]>() : await planEpochs(loaded, cli);
+    return places.map((p) => {
+      const seen = plans.get(p.sink ?? "");
+      return seen === undefined ? p : { ...p, plans: seen };
+    });
   }
   const what =
     path === undefined
@@ -133,7 +142,17 @@ function placeText(place: Place, named: boolean, colour: boolean): string {
   const title = named ? `${styled(printable(sink + place.place), "bold", colour)}\n` : "";
   const leases = leasesText(place, systemClock.now());
   const gaps = place.gaps === undefined ? "" : gapsText(place.gaps, colour);
-  return title + textOf(place, colour) + leases + gaps;
+  return title + textOf(place, colour) + leases + plansText(place.plans ?? []) + gaps;
+}
+
+/** One plan from the start says nothing that the configuration does not say. */
+function plansText(plans: readonly PlanEpochSeen[]): string {
+  if (plans.every((p) => p.now)) return "";
+  const lines = plans.map(({ topic, partition, from, plan, now }) => {
+    const name = plan === null ? "forgotten" : shortPlan(plan);
+    return `  ${printable(topic)}/${partition}: from ${from} on ${name}${now ? ", the plan of now" : ""}\n`;
+  });
+  return `plans by which records are decoded\n${lines.join("")}`;
 }
 
 function gapsText(gaps: readonly (Gap | SizedGap)[], colour: boolean): string {

@@ -52,6 +52,8 @@ export interface ReplayLaneSink {
   readonly kind: "replay";
   /** Of streams whose records were judged in several ways, one after the other: where each begins. */
   readonly cuts: ReadonlyMap<string, readonly bigint[]>;
+  /** Of `LaneDecode`. */
+  readonly fixedColumns: boolean;
   /** Of raw files. */
   readonly rowGroupBytes: number;
   readonly rollBytes: number;
@@ -90,6 +92,8 @@ export interface LaneDecode {
   readonly pipeline: string;
   /** Of all metadata columns. */
   readonly prefix: string;
+  /** Columns that a table does not take are no fault of the records: none is refused for them, and the sink waits. */
+  readonly fixedColumns: boolean;
   /** Schemas come from the control thread. */
   readonly options: Omit<DecodeSection, "registry">;
 }

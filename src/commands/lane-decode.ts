@@ -139,7 +139,7 @@ export function decodeLane(
     {
       ...reading,
       failsOnError: (topic) => planOf(decode, topic, "value")?.onError === "fail",
-      fit: (fields, judged) => tables.fit(fields, judged),
+      fit: (fields, judged) => tables.fit(fields, judged && !decode.fixedColumns),
       give: (stream, key, batch) => {
         keys.set(stream, key);
         const unknown = batch.distinct instanceof Failure ? batch.distinct : null;

@@ -55,8 +55,8 @@ export function epochsOf(
   const plans = new PresentPlans(config.decode as DecodeSection, read);
   const book = new PlanBook({ versions, instance });
   return (sink, hook) => async (streams) => {
-    const begun = streams.map(async ({ key: stream, position: from }) => {
-      return { stream, from, plan: await plans.of(streamParts(stream).topic) };
+    const begun = streams.map(async ({ key: stream, position: from, skip, generation }) => {
+      return { stream, from, skip, generation, plan: await plans.of(streamParts(stream).topic) };
     });
     await hook?.("before_epoch");
     await book.enter(sink, await Promise.all(begun));

@@ -14,6 +14,11 @@ export function addRecover(program: Command, cli: Cli, finish: (code: number) =>
     .addOption(new Option("--topic <name...>", "records of these topics only").default([]))
     .addOption(new Option("--from <position>", "first position of each partition").argParser(position))
     .addOption(new Option("--to <position>", "the position after the last one").argParser(position))
+    .option(
+      "--replan",
+      "decode by the configuration of now, and not as the records were decoded at their time",
+      false,
+    )
     .option("--dry-run", "print what is missing and end", false)
     .option(
       "--once",

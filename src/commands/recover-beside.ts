@@ -6,8 +6,10 @@ import { Failure } from "../core/failure/failure.ts";
 import { PRIMARY } from "../core/pipeline/secondary-parts.ts";
 import type { Observer } from "../core/ports/observer.ts";
 import { type Backlog, Filler, type FillJob, taking } from "../core/recovery/filler.ts";
+import { type PlanPieces, planPhases } from "../core/recovery/plan-phases.ts";
+import type { Wanted } from "../core/recovery/replay-order.ts";
 import type { ResolvedConfig } from "./config-file.ts";
-import { type ReplayHost, replayHost, replayRunner } from "./recover-parts.ts";
+import { type ReplayHost, type ReplayHosts, replayHosts, replayRunner } from "./recover-parts.ts";
 import type { RecoverChoice, RecoverPlan } from "./recover-plan.ts";
 import { HEARTBEAT_MS } from "./sink-parts.ts";
 import type { Beside } from "./stream-parts.ts";
@@ -33,14 +35,16 @@ export interface RecoverScope {
 export class BesideRecovery {
   readonly filler: Filler;
   readonly #scope: RecoverScope;
-  readonly #host: ReplayHost;
+  readonly #hosts: ReplayHosts;
+  /** By plan. */
+  readonly #earlier = new Map<string, ReplayHost | Failure>();
   #drain: ((reason: string) => void) | null = null;
   #stopped: string | null = null;
 
   constructor(scope: RecoverScope) {
     this.#scope = scope;
-    this.#host = replayHost(scope);
-    const { beside, config } = this.#host;
+    this.#hosts = replayHosts(scope);
+    const { beside, config } = this.#hosts.now;
     const sinks = beside.map(({ spec, parts }) => {
       if (parts.windows === undefined) throw new Failure("internal.bug", "a sink without windows");
       return { name: spec.name, after: spec.after.filter((n) => n !== PRIMARY), coverage: parts.windows };
@@ -69,18 +73,43 @@ export class BesideRecovery {
     const { config, choice, look } = this.#scope;
     const sinks = choice.sinks.filter((s) => !without.has(s));
     // None named would be all of them.
-    return backlogOf(await look(config, sinks.length === 0 ? choice : { ...choice, sinks }));
+    const plan = await look(config, sinks.length === 0 ? choice : { ...choice, sinks });
+    const backlog = backlogOf(plan);
+    return { ...backlog, pieces: plan.pieces, unusable: await this.#unusable(backlog.lacks, plan.pieces) };
+  }
+
+  async #unusable(
+    lacks: ReadonlyMap<string, Wanted>,
+    pieces: PlanPieces,
+  ): Promise<ReadonlyMap<string, Failure>> {
+    const unusable = new Map<string, Failure>();
+    for (const { plan } of planPhases(lacks, pieces)) {
+      const host = await this.#hostOf(plan);
+      if (plan !== null && host instanceof Failure) unusable.set(plan, host);
+    }
+    return unusable;
+  }
+
+  async #hostOf(plan: string | null): Promise<ReplayHost | Failure> {
+    const known = plan === null ? this.#hosts.now : this.#earlier.get(plan);
+    if (plan === null || known !== undefined) return known ?? this.#hosts.now;
+    const read = await this.#hosts.plans.get(plan);
+    const host = read instanceof Failure ? read : this.#hosts.of(read);
+    this.#earlier.set(plan, host);
+    return host;
   }
 
   async #run(job: FillJob): Promise<void> {
-    const { beside } = this.#host;
+    const host = await this.#hostOf(job.plan);
+    if (host instanceof Failure) throw host;
+    const { beside } = host;
     const specs = taking(
       beside.map((b) => b.spec),
       job,
     );
     const part = job.sinks.map(({ sink }, i): Beside => ({ ...beside[sink]!, spec: specs[i]! }));
-    const cuts = (await this.#host.dedup?.cuts()) ?? new Map();
-    const runner = replayRunner(this.#host, part, { ...job, cuts });
+    const cuts = (await host.dedup?.cuts()) ?? new Map();
+    const runner = replayRunner(host, part, { ...job, cuts });
     this.#drain = (reason) => runner.drain(reason);
     if (this.#stopped !== null) return;
     await runner.run();

@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { spawnWorkerLane } from "../adapters/lanes/worker-host.ts";
 import { systemClock } from "../adapters/system/clock.ts";
+import { PlanBook } from "../core/coverage/plan-book.ts";
 import { subtractRanges } from "../core/coverage/ranges.ts";
 import type { IndexEntry } from "../core/coverage/state.ts";
 import { recoveryInstance } from "../core/coverage/windows.ts";
@@ -10,6 +11,7 @@ import { CoveredCommitter } from "../core/delivery/covered-committer.ts";
 import { Ledger } from "../core/delivery/ledger.ts";
 import type { RateLimit } from "../core/delivery/rate-limit.ts";
 import { SizeEstimate } from "../core/delivery/size-estimate.ts";
+import { Failure } from "../core/failure/failure.ts";
 import { Admission } from "../core/pipeline/admission.ts";
 import { Runner } from "../core/pipeline/runner.ts";
 import type { Observer } from "../core/ports/observer.ts";
@@ -18,6 +20,7 @@ import { ReplayOrder, type Wanted } from "../core/recovery/replay-order.ts";
 import { ReplaySource } from "../core/recovery/replay-source.ts";
 import { ReplayCoverage } from "../core/recovery/replayed.ts";
 import type { ResolvedConfig } from "./config-file.ts";
+import type { DecodePlan } from "./decode-plan.ts";
 import { type DedupService, dedupService } from "./dedup-service.ts";
 import type { LaneConfig, ReplayLaneSink } from "./lane-config.ts";
 import type { SchemaService } from "./lane-schemas.ts";
@@ -25,6 +28,7 @@ import { objectSinkStores } from "./object-stores.ts";
 import { byIncarnation, rawSinkOf } from "./recover-plan.ts";
 import { rawSets } from "./recover-sets.ts";
 import { ReplayBuffers } from "./replay-buffers.ts";
+import { decodeOfPlan, EarlierPlans, hasOwnColumns, tellsClashes } from "./replay-plans.ts";
 import { schemaService } from "./schema-service.ts";
 import { HEARTBEAT_MS } from "./sink-parts.ts";
 import {
@@ -57,13 +61,23 @@ export interface ReplayHost {
   readonly observer: Observer;
   readonly schemas: SchemaService | null;
   readonly dedup: DedupService | null;
+  /** Of `LaneDecode`. */
+  readonly fixedColumns: boolean;
   readonly admission: () => Admission;
   /** Of a lane; never the same twice, since the ids of sets are made of it. */
   readonly life: () => string;
 }
 
+/** By the configuration of now, and by the plans of earlier ones. */
+export interface ReplayHosts {
+  readonly now: ReplayHost;
+  readonly plans: EarlierPlans;
+  /** A failure: what the plan needs is not there now. */
+  readonly of: (plan: DecodePlan) => ReplayHost | Failure;
+}
+
 /** Beside others, under leases. */
-export function replayHost({ config, whole, observer, limit }: ReplayScope): ReplayHost {
+export function replayHosts({ config, whole, observer, limit }: ReplayScope): ReplayHosts {
   const id = randomBytes(8).toString("hex");
   const instance = recoveryInstance(id);
   let spawned = 0;
@@ -77,16 +91,29 @@ export function replayHost({ config, whole, observer, limit }: ReplayScope): Rep
   const dedup = dedupService(config, schemas, { instance, live: false });
   const { recovery } = config;
   const size = new SizeEstimate(config.pipeline.record_size_est_bytes);
-  return {
-    config,
-    beside,
-    observer,
-    schemas,
-    dedup,
+  const now: ReplayHost = {
+    ...{ config, beside, observer, schemas, dedup, fixedColumns: false },
     admission: () =>
       new Admission(systemClock, new Budget({ maxBytes: recovery.max_bytes, owners: [0] }), limit, size),
     life: () => `${id}.${spawned++}`,
   };
+  let planned = 0;
+  const of = (plan: DecodePlan): ReplayHost | Failure => {
+    const decode = config.decode === null ? null : decodeOfPlan(plan, config.decode);
+    if (decode === null || decode instanceof Failure) return decode ?? now;
+    const context = { instance: `${id}.p${planned++}`, observer };
+    const read = async (path: string) => plan.files.get(path) ?? null;
+    const service = schemaService(whole, stores, context, { decode, read });
+    const earlier = { ...config, decode };
+    return {
+      ...now,
+      ...{ config: earlier, schemas: service, fixedColumns: hasOwnColumns(plan) },
+      observer: tellsClashes(observer),
+      dedup: dedupService(earlier, service, { instance, live: false }),
+    };
+  };
+  const { plans: versions } = stores;
+  return { now, plans: new EarlierPlans(new PlanBook({ versions, instance }), versions.place), of };
 }
 
 export interface Replay {
@@ -101,7 +128,7 @@ export interface Replay {
  * One run, of what raw files are known for. `beside`: those of the host's sinks that take part, numbered among themselves.
  */
 export function replayRunner(host: ReplayHost, beside: readonly Beside[], replay: Replay): Runner {
-  const { config, observer, schemas, dedup } = host;
+  const { config, observer, schemas, dedup, fixedColumns } = host;
   const { index, cuts } = replay;
   const wanted = indexedOf(replay);
   const raw = rawSinkOf(config);
@@ -114,6 +141,7 @@ export function replayRunner(host: ReplayHost, beside: readonly Beside[], replay
   const sink: ReplayLaneSink = {
     kind: "replay",
     cuts,
+    fixedColumns,
     rowGroupBytes: raw.row_group_bytes,
     rollBytes: raw.roll_bytes,
     rollIntervalMs: raw.roll_interval_ms,

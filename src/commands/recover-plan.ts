@@ -1,6 +1,9 @@
 /** What recovery has to do: the gaps of the chosen sinks against raw, and where raw has what they lack. */
 import { linuxIdentity } from "../adapters/coverage/host-identity.ts";
+import { readBytes } from "../adapters/registry/schema-files.ts";
+import type { DecodeSection } from "../core/config/decode-options.ts";
 import { IndexSegments } from "../core/coverage/index-segments.ts";
+import { PlanBook } from "../core/coverage/plan-book.ts";
 import { intersectRanges, normalRanges, unionRanges } from "../core/coverage/ranges.ts";
 import { type CoverageState, EMPTY_STATE, type IndexEntry } from "../core/coverage/state.ts";
 import { parseState } from "../core/coverage/state-json.ts";
@@ -9,11 +12,14 @@ import { asFailure, Failure } from "../core/failure/failure.ts";
 import type { Range } from "../core/ports/coverage.ts";
 import type { VersionedStore } from "../core/ports/versioned-store.ts";
 import { type StreamId, type StreamKey, streamParts } from "../core/records/stream.ts";
+import type { PlanPieces } from "../core/recovery/plan-phases.ts";
 import { ReplayOrder, type Wanted } from "../core/recovery/replay-order.ts";
 import type { Cli } from "./cli.ts";
 import type { PipelineConfig, ResolvedConfig, SinkOf } from "./config-file.ts";
 import { type Gap, gapsBetween, summarizeCoverage } from "./coverage-summary.ts";
 import { objectSinkStores } from "./object-stores.ts";
+import { PresentPlans } from "./plan-epochs.ts";
+import { piecesOf } from "./replay-plans.ts";
 import { type StateAt, statesOfSink } from "./sink-states.ts";
 
 export interface RecoverChoice {
@@ -23,6 +29,8 @@ export interface RecoverChoice {
   readonly topics: readonly string[];
   readonly from: bigint | null;
   readonly to: bigint | null;
+  /** By the configuration of now, whatever they were decoded by at their time. */
+  readonly replan: boolean;
 }
 
 export interface SinkGaps {
@@ -37,6 +45,8 @@ export interface RecoverPlan {
   readonly index: readonly IndexEntry[];
   /** Sinks whose coverage cannot be read now. */
   readonly away: ReadonlyMap<string, Failure>;
+  /** By which plans records of the gaps were decoded at their time. */
+  readonly pieces: PlanPieces;
   /** A pipeline writes raw, as far as it is known of its process. */
   readonly live: boolean;
 }
@@ -84,7 +94,7 @@ export async function planRecovery(
   narrow: Narrow = (_, gaps) => gaps,
 ): Promise<RecoverPlan> {
   const raw = rawSinkOf(config);
-  const { versions } = objectSinkStores(config.pipeline.name, raw, "recover", null);
+  const { versions, plans } = objectSinkStores(config.pipeline.name, raw, "recover", null);
   const newest = await versions.read();
   const state = newest === null ? EMPTY_STATE : parseState(newest.bytes, newest.name, newest.version);
   const has = summarizeCoverage(state).streams;
@@ -106,7 +116,20 @@ export async function planRecovery(
   for (const { stream, ranges } of sinks.flatMap((s) => s.gaps))
     wanted.set(stream, unionRanges(normalRanges(wanted.get(stream) ?? []), normalRanges(ranges)));
   const index = wanted.size === 0 ? [] : await wholeIndex(state, versions);
-  return { sinks, wanted, index, away, live: isWritten(state) };
+  const pieces = choice.replan ? new Map() : await piecesOfGaps(config, sinks, plans);
+  return { sinks, wanted, index, away, pieces, live: isWritten(state) };
+}
+
+async function piecesOfGaps(
+  { decode, sinks }: ResolvedConfig,
+  lacking: readonly SinkGaps[],
+  versions: VersionedStore,
+): Promise<PlanPieces> {
+  const derived = sinks.filter((s) => s.receives !== "raw");
+  const streams = new Map(lacking.map(({ sink, gaps }) => [sink, gaps.map((g) => g.stream)] as const));
+  if (decode === null || !derived.some((s) => (streams.get(s.name) ?? []).length > 0)) return new Map();
+  const book = await new PlanBook({ versions, instance: "recover" }).read();
+  return await piecesOf(book, derived, streams, new PresentPlans(decode as DecodeSection, readBytes));
 }
 
 function isWritten({ owners }: CoverageState): boolean {

@@ -3,16 +3,19 @@
 import { systemClock } from "../adapters/system/clock.ts";
 import { descriptorWrite, QueuedLines } from "../adapters/telemetry/line-writer.ts";
 import { Screen } from "../adapters/telemetry/screen.ts";
+import { normalRanges } from "../core/coverage/ranges.ts";
 import { Failure } from "../core/failure/failure.ts";
 import { atLeast, eventRow, eventText, type TwgEvent } from "../core/observe/events.ts";
 import { formatDuration } from "../core/observe/quantities.ts";
 import type { Observer } from "../core/ports/observer.ts";
+import { plansOf } from "../core/recovery/plan-phases.ts";
 import { recoveryLimit } from "../core/recovery/recovery-limit.ts";
 import { type Cli, outJson } from "./cli.ts";
 import { loadConfig, type PipelineConfig, type ResolvedConfig, resolveSecrets } from "./config-file.ts";
 import { planRecovery, positionsOf, type RecoverChoice, type RecoverPlan } from "./recover-plan.ts";
 
 import { type Recovered, RecoveryRound, type RoundScope, totalOf } from "./recovery-round.ts";
+import { shortPlan } from "./replay-plans.ts";
 import { listenToSignals } from "./signals.ts";
 import { useStateFolder } from "./state-folder.ts";
 import { printable } from "./style.ts";
@@ -25,18 +28,19 @@ export interface RecoverOptions {
   readonly from?: bigint;
   readonly to?: bigint;
   readonly dryRun: boolean;
+  readonly replan: boolean;
   readonly json: boolean;
   readonly logLevel: "debug" | "info" | "warn" | "error";
 }
 
 export async function runRecover(options: RecoverOptions, cli: Cli): Promise<number> {
-  const { sink: sinks, topic: topics, from = null, to = null } = options;
+  const { sink: sinks, topic: topics, from = null, to = null, replan } = options;
   if (from !== null && to !== null && from >= to)
     throw new Failure("cli.usage", `--from ${from} is not below --to ${to}`, { at: "twg recover" });
   const loaded = await loadConfig(options.config);
   useStateFolder(loaded);
   const config = await resolveSecrets(loaded, cli.environment);
-  const choice: RecoverChoice = { sinks, topics, from, to };
+  const choice: RecoverChoice = { sinks, topics, from, to, replan };
   const begun = systemClock.monotonic();
   const plan = await planRecovery(loaded, config, choice, cli);
   const [away] = plan.away.values();
@@ -91,16 +95,27 @@ async function runRound(scope: RoundScope, plan: RecoverPlan): Promise<Recovered
 }
 
 function tellPlan(plan: RecoverPlan, options: RecoverOptions, cli: Cli): void {
-  if (options.json) return outJson(cli, { sinks: plan.sinks });
+  const sinks = plan.sinks.map(({ sink, gaps }) => {
+    const pieces = plan.pieces.get(sink);
+    const planned = gaps.map((g) => ({
+      ...g,
+      plans: plansOf(normalRanges(g.ranges), pieces?.get(g.stream) ?? []),
+    }));
+    return { sink, gaps: planned };
+  });
+  if (options.json) return outJson(cli, { sinks });
   if (totalOf(plan) === 0n) return cli.out("no gaps\n");
-  const rows = plan.sinks.flatMap(({ sink, gaps }) =>
-    gaps.map((g) => [
-      sink,
-      g.incarnation === 0 ? g.topic : `${g.topic} (incarnation ${g.incarnation})`,
-      String(g.partition),
-      g.ranges.map((r) => `[${r.from}, ${r.next})`).join(" "),
-      String(positionsOf([g])),
-    ]),
+  const rows = sinks.flatMap(({ sink, gaps }) =>
+    gaps.flatMap((g) =>
+      g.plans.map(({ plan: of, ranges }) => [
+        sink,
+        g.incarnation === 0 ? g.topic : `${g.topic} (incarnation ${g.incarnation})`,
+        String(g.partition),
+        ranges.map((r) => `[${r.from}, ${r.next})`).join(" "),
+        String(positionsOf([{ ...g, ranges }])),
+        of === null ? "of now" : shortPlan(of),
+      ]),
+    ),
   );
   const columns = [
     { head: "SINK" },
@@ -108,6 +123,7 @@ function tellPlan(plan: RecoverPlan, options: RecoverOptions, cli: Cli): void {
     { head: "PARTITION", align: "right" },
     { head: "LACKS" },
     { head: "POSITIONS", align: "right" },
+    { head: "PLAN" },
   ] as const;
   cli.out(renderTable(columns, rows, cli.outColour));
 }

@@ -41,7 +41,7 @@ interface SinkSeen {
   readonly leases: readonly LeaseSeen[];
 }
 
-const ALL: RecoverChoice = { sinks: [], topics: [], from: null, to: null };
+const ALL: RecoverChoice = { sinks: [], topics: [], from: null, to: null, replan: false };
 /** Leases of an event. */
 const MOST_LEASES = 500;
 /** By which silence is judged as recovery judges it; it is in no store. */

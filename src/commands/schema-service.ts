@@ -22,14 +22,20 @@ export interface RenewedSchemas extends SchemaService {
   renew(config: ResolvedConfig): boolean;
 }
 
-/** Null: nothing is decoded. `read`: where the files are that `[decode]` names; else on this machine. */
+/** By what records are decoded, where it is not by the configuration, and where the files are that it names. */
+export interface DecodeOrigin {
+  readonly decode?: ResolvedConfig["decode"];
+  readonly read?: ReadSchemaFile;
+}
+
+/** Null: nothing is decoded. */
 export function schemaService(
   config: ResolvedConfig,
   { schemas }: Pick<SinkParts, "schemas">,
   { instance, observer }: Pick<SinkContext, "instance" | "observer">,
-  read: ReadSchemaFile = readBytes,
+  { decode = config.decode, read = readBytes }: DecodeOrigin = {},
 ): RenewedSchemas | null {
-  const { decode, pipeline } = config;
+  const { pipeline } = config;
   let now = config;
   if (decode === null) return null;
   const sources = new SchemaSources(decode, PARTS, read);

@@ -93,7 +93,7 @@ export function buildStream(
   });
   let spawned = 0;
   const threads = new Map<number, LaneThread>();
-  const schemas = schemaService(config, sink, { instance, observer }, read);
+  const schemas = schemaService(config, sink, { instance, observer }, { read });
   const tables = keptTables(beside);
   const dedup = dedupService(config, schemas, { instance, live: true });
   const hooked = hook === null ? {} : { hook };
@@ -317,7 +317,7 @@ export function laneConfig(
     batchRows: Math.min(max_records, rows),
     batchBytes: Math.min(max_bytes, bytes),
     sink,
-    decode: decodeOf(config, beside),
+    decode: decodeOf(config, beside, sink.kind === "replay" && sink.fixedColumns),
     dedup: dedupOf(config, beside, { maxRows: rows, maxBatchBytes: bytes }),
     branches: beside.map(({ parts, spec, holdBytes, sink: of }, i) => ({
       receives: of.receives,
@@ -351,7 +351,11 @@ function dedupOf(
 }
 
 /** Null where nothing gets what is decoded. */
-function decodeOf({ decode, pipeline }: ResolvedConfig, beside: readonly Beside[]): LaneDecode | null {
+function decodeOf(
+  { decode, pipeline }: ResolvedConfig,
+  beside: readonly Beside[],
+  fixedColumns: boolean,
+): LaneDecode | null {
   const derived = beside.filter((b) => b.sink.receives !== "raw");
   const [one] = derived;
   if (decode === null || one === undefined) return null;
@@ -359,6 +363,7 @@ function decodeOf({ decode, pipeline }: ResolvedConfig, beside: readonly Beside[
   return {
     pipeline: pipeline.name,
     prefix: one.sink.metadata_prefix,
+    fixedColumns,
     options: options as LaneDecode["options"],
   };
 }

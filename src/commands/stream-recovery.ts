@@ -108,7 +108,7 @@ export class StreamRecovery {
       ...parts,
       whole: config,
       onlyFree: true,
-      choice: { sinks: [], topics: [], from: null, to: null },
+      choice: { sinks: [], topics: [], from: null, to: null, replan: false },
       look: async (of, choice) => {
         const seen = await this.#look.look(of, choice);
         this.#isLive = seen.plan.live || this.#p.load !== null;

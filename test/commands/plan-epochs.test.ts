@@ -44,15 +44,18 @@ test("streams begin with the plan of their topic, between the two points at whic
     "typed",
     seen,
   )([
-    { key: "kafka/c/orders/0/0", position: 10n },
-    { key: "kafka/c/returns/0/0", position: 0n },
+    { key: "kafka/c/orders/0/0", position: 10n, skip: [], generation: 3 },
+    { key: "kafka/c/returns/0/0", position: 0n, skip: [], generation: 1 },
   ]);
   expect(points).toEqual(["before_epoch after 0", "after_epoch after 2"]);
   const book = new PlanBook({ versions, instance: "j" });
   const streams = (await book.read()).get("typed")!;
-  const [epoch] = streams.get("kafka/c/orders/0/0")!;
+  const [epoch] = streams.get("kafka/c/orders/0/0")!.epochs;
   expect(epoch).toMatchObject({ from: 10n });
-  expect(streams.get("kafka/c/returns/0/0")).toEqual([{ from: 0n, plan: epoch!.plan }]);
+  expect(streams.get("kafka/c/returns/0/0")).toEqual({
+    generation: 1,
+    epochs: [{ from: 0n, plan: epoch!.plan }],
+  });
   const plan = readPlan((await book.plan(epoch!.plan!))!, epoch!.plan!);
   expect(plan.files).toEqual(new Map([["/s.json", bytes("{}")]]));
 });

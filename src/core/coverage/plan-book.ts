@@ -3,6 +3,7 @@
  * object of its own. An epoch is durable before a set is covered whose records were decoded by its plan, so its first position may
  * be lower than what landed, and is never higher.
  */
+import type { Range } from "../ports/coverage.ts";
 import type { StreamKey } from "../records/stream.ts";
 import { encodePlanBook, type PlanBookState, type PlanSince, parsePlanBook } from "./plan-json.ts";
 import { type BookParts, VersionedBook } from "./versioned-book.ts";
@@ -17,6 +18,10 @@ export interface BegunStream {
   readonly stream: StreamKey;
   /** Of the first record that is decoded by it. */
   readonly from: bigint;
+  /** Above it what is not: it was by who had the stream before. Ascending. */
+  readonly skip: readonly Range[];
+  /** Of the claim of the stream in raw. */
+  readonly generation: number;
   readonly plan: StoredPlan;
 }
 
@@ -74,22 +79,45 @@ const nameOf = (digest: string): string => `plan-${digest}`;
 function entered(now: PlanBookState, sink: string, begun: readonly BegunStream[]): PlanBookState | null {
   const streams = new Map(now.get(sink));
   let isNew = false;
-  for (const { stream, from, plan } of begun) {
-    const epochs = streams.get(stream) ?? [];
-    const next = followed(epochs, from, plan.digest);
-    if (same(epochs, next)) continue;
+  for (const b of begun) {
+    const known = streams.get(b.stream) ?? { generation: 0, epochs: [] };
+    // Who had the stream before us, and is late.
+    if (b.generation < known.generation) continue;
+    const epochs = limited(followed(known.epochs, b));
+    if (same(known.epochs, epochs)) continue;
     isNew = true;
-    streams.set(stream, next);
+    streams.set(b.stream, { generation: b.generation, epochs });
   }
   return isNew ? new Map([...now, [sink, streams]]) : null;
 }
 
-/** What an earlier life began further on, no sink has: live records come before any sink covers them. */
-function followed(epochs: readonly PlanSince[], from: bigint, plan: string): readonly PlanSince[] {
-  const before = epochs.filter((e) => e.from < from);
-  if (before.at(-1)?.plan === plan) return before;
-  const all = [...before, { from, plan }];
-  return all.length > MOST_EPOCHS ? [{ from: all[0]!.from, plan: null }, ...all.slice(2)] : all;
+/** What is skipped was decoded by who had it: it keeps its plan, where one is known. */
+function followed(
+  epochs: readonly PlanSince[],
+  { from, skip, plan: { digest: plan } }: BegunStream,
+): readonly PlanSince[] {
+  const next = epochs.filter((e) => e.from < from);
+  let at = from;
+  for (const s of skip.filter((r) => r.from >= from)) {
+    const held = epochs.findLast((e) => e.from <= s.from);
+    if (held === undefined) continue;
+    next.push({ from: at, plan }, { from: s.from, plan: held.plan });
+    next.push(...epochs.filter((e) => e.from > s.from && e.from < s.next));
+    at = s.next;
+  }
+  return joined([...next, { from: at, plan }]);
+}
+
+/** Of two that begin at one position the later one holds; neighbours of one plan are one. */
+function joined(epochs: readonly PlanSince[]): readonly PlanSince[] {
+  const kept = epochs.filter((e, i) => epochs[i + 1]?.from !== e.from);
+  return kept.filter((e, i) => i === 0 || kept[i - 1]!.plan !== e.plan);
+}
+
+function limited(epochs: readonly PlanSince[]): readonly PlanSince[] {
+  if (epochs.length <= MOST_EPOCHS) return epochs;
+  const kept = epochs.slice(epochs.length - MOST_EPOCHS + 1);
+  return [{ from: epochs[0]!.from, plan: null }, ...kept];
 }
 
 function same(a: readonly PlanSince[], b: readonly PlanSince[]): boolean {

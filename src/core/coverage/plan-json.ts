@@ -19,8 +19,15 @@ export interface PlanSince {
   readonly plan: string | null;
 }
 
-/** By sink and stream; ascending, none empty. */
-export type PlanBookState = ReadonlyMap<string, ReadonlyMap<StreamKey, readonly PlanSince[]>>;
+export interface PlannedStream {
+  /** Of the claim in raw by whose owner it was last changed. */
+  readonly generation: number;
+  /** Ascending, at least one. */
+  readonly epochs: readonly PlanSince[];
+}
+
+/** By sink and stream. */
+export type PlanBookState = ReadonlyMap<string, ReadonlyMap<StreamKey, PlannedStream>>;
 
 /** `serial`: the version under which it is stored. Throws coverage.too_large. */
 export function encodePlanBook(sinks: PlanBookState, serial: number): Uint8Array {
@@ -32,8 +39,9 @@ export function encodePlanBook(sinks: PlanBookState, serial: number): Uint8Array
   };
   const plain = [...sinks].map(([sink, streams]) => ({
     sink,
-    streams: [...streams].map(([stream, epochs]) => ({
+    streams: [...streams].map(([stream, { generation, epochs }]) => ({
       stream,
+      generation,
       epochs: epochs.map(({ from, plan }) => ({ from: String(from), plan: numberOf(plan) })),
     })),
   }));
@@ -76,8 +84,8 @@ export function planDamage(e: unknown, object: string): Failure {
   });
 }
 
-function streamOf(at: Place, plans: readonly string[]): readonly [StreamKey, readonly PlanSince[]] {
-  const f = fields(at, "stream", "epochs");
+function streamOf(at: Place, plans: readonly string[]): readonly [StreamKey, PlannedStream] {
+  const f = fields(at, "stream", "generation", "epochs");
   const epochs = list(f.epochs, (e): PlanSince => {
     const own = fields(e, "from", "plan");
     const number = nullable(own.plan, count);
@@ -88,7 +96,7 @@ function streamOf(at: Place, plans: readonly string[]): readonly [StreamKey, rea
   const rising = epochs.every((e, i) => i === 0 || epochs[i - 1]!.from < e.from);
   if (epochs.length === 0 || !rising)
     throw corrupt(f.epochs, "no epochs, or not in order", "rising positions");
-  return [text(f.stream), epochs];
+  return [text(f.stream), { generation: count(f.generation), epochs }];
 }
 
 function digest(at: Place): string {

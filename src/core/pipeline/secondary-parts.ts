@@ -2,7 +2,7 @@
 import type { CommitListener, SetCommitter } from "../delivery/committer.ts";
 import type { CoverageGate } from "../delivery/coverage-gate.ts";
 import type { Failure } from "../failure/failure.ts";
-import type { Authority, StreamCoverage } from "../ports/coverage.ts";
+import type { Authority, Range, StreamCoverage } from "../ports/coverage.ts";
 import type { SealedSet, ToBranch } from "../ports/lane.ts";
 import type { Observer } from "../ports/observer.ts";
 import type { Span, StreamKey } from "../records/stream.ts";
@@ -17,6 +17,10 @@ export interface PlacedStream {
   readonly lane: number;
   /** Where it is read from: nothing below is given to a sink. */
   readonly position: bigint;
+  /** Above it what is not read: raw has it from before. */
+  readonly skip: readonly Range[];
+  /** Of the claim in the primary sink: who has the stream after us has a higher one. */
+  readonly generation: number;
 }
 
 export interface SecondarySpec {
@@ -29,8 +33,8 @@ export interface SecondarySpec {
   readonly committer: (listener: CommitListener) => SetCommitter;
   /** Proves that it can be written; called again while that fails. */
   readonly prepare: () => Promise<void>;
-  /** What has to be durable of streams before a record from there on is given to its lanes; for who owns them. */
-  readonly begin?: (streams: readonly Pick<PlacedStream, "key" | "position">[]) => Promise<void>;
+  /** What has to be durable of streams before a record from there on is given to its lanes. */
+  readonly begin?: (streams: readonly Omit<PlacedStream, "stream" | "lane">[]) => Promise<void>;
   readonly sweep: () => Promise<void>;
   /** Where its coverage store tells of outages that it waits out itself. */
   readonly outages: { tell: ((failure: Failure | null) => void) | null };
@@ -41,7 +45,6 @@ export interface Known {
   readonly stream: number;
   readonly key: StreamKey;
   readonly lane: number;
-  readonly position: bigint;
   /** Null: not claimed here (yet). */
   authority: Authority | null;
   skip: readonly { readonly from: bigint; readonly next: bigint }[];

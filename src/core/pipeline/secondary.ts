@@ -11,6 +11,7 @@ import type { Authority } from "../ports/coverage.ts";
 import type { FromBranch, SealedSet } from "../ports/lane.ts";
 import type { Span, StreamKey } from "../records/stream.ts";
 import type { Timer } from "../time/clock.ts";
+import { BegunStreams } from "./begun-streams.ts";
 import {
   type Held,
   type Known,
@@ -36,6 +37,7 @@ export class Secondary implements CommitListener {
   readonly #known = new Map<number, Known>();
   readonly #held = new Map<string, Held>();
   readonly #heads = new StreamHeads();
+  readonly #begun: BegunStreams;
   readonly #waiting: (() => void)[] = [];
   #groupEpoch: number | null = null;
   #opened = false;
@@ -55,6 +57,8 @@ export class Secondary implements CommitListener {
     this.#p = parts;
     this.#committer = spec.committer(this);
     this.#trouble = new SinkTrouble(spec.name, parts);
+    const says = (f: Failure | null) => this.#says("plans", f);
+    this.#begun = new BegunStreams(spec.begin, { ...parts, says, moved: () => void this.#claim() });
     spec.outages.tell = (failure) => this.#says("its coverage", failure);
   }
 
@@ -93,6 +97,7 @@ export class Secondary implements CommitListener {
       this.#heads.begin(s.key, s.position);
       this.#known.set(s.stream, { ...s, authority: null, skip: [], placed: false });
     }
+    this.#begun.add(streams);
     void this.#claim();
     const done = () => streams.every((s) => (this.#known.get(s.stream)?.authority ?? null) !== null);
     await this.#until(done, longestMs);
@@ -107,7 +112,7 @@ export class Secondary implements CommitListener {
 
   async #claim(): Promise<void> {
     if (!this.#opened || this.#claiming || this.#closed || this.#broken) return;
-    const open = [...this.#known.values()].filter((k) => k.authority === null);
+    const open = [...this.#known.values()].filter((k) => k.authority === null && this.#begun.has(k.stream));
     if (open.length === 0) return this.#says("claims", null);
     this.#claiming = true;
     try {
@@ -116,7 +121,6 @@ export class Secondary implements CommitListener {
         this.#groupEpoch,
         open.map((k) => k.lane),
       );
-      if (!this.#closed) await this.spec.begin?.(open);
       if (this.#closed) return;
       for (const [i, k] of open.entries()) {
         // Begun anew meanwhile: it is claimed again.
@@ -163,6 +167,7 @@ export class Secondary implements CommitListener {
   forget(streams: readonly number[]): void {
     const keys = new Set(streams.flatMap((s) => this.#known.get(s)?.key ?? []));
     for (const s of streams) this.#known.delete(s);
+    this.#begun.forget(streams);
     this.#heads.forget(keys);
     // If they come back, nobody waits for these any more.
     for (const h of [...this.#held.values()])
@@ -407,6 +412,7 @@ export class Secondary implements CommitListener {
 
   async close(): Promise<void> {
     this.#closed = true;
+    this.#begun.close();
     this.#retry?.cancel();
     this.#committer.close();
     this.#wake();

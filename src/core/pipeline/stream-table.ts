@@ -111,7 +111,9 @@ export class StreamTable {
   /** Whom the sinks beside the primary one have to know. */
   placed(stream: number): PlacedStream {
     const { key, lane, laneStream } = this.get(stream);
-    return { stream, key, lane, position: laneStream.position };
+    const { position, skip, authority } = laneStream;
+    const generation = authority.kind === "generation" ? authority.generation : 0;
+    return { stream, key, lane, position, skip, generation };
   }
 
   /**

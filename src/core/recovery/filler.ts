@@ -17,6 +17,7 @@ import type { Observer } from "../ports/observer.ts";
 import type { Span, StreamKey } from "../records/stream.ts";
 import { type Clock, settledWithin, sleep } from "../time/clock.ts";
 import { LeasedCoverage } from "./leased-coverage.ts";
+import { type PlanPieces, planPhases } from "./plan-phases.ts";
 import type { Wanted } from "./replay-order.ts";
 import { positions, type Share, tellFilled, tellLeased } from "./tell-windows.ts";
 import { planWindows } from "./window-plan.ts";
@@ -35,14 +36,25 @@ export interface Backlog {
   readonly index: readonly IndexEntry[];
   /** Sinks of which it is not known what they lack, with the reason. */
   readonly away: ReadonlyMap<string, Failure>;
+  /** By which plans records are decoded; absent: all by the one of now. */
+  readonly pieces?: PlanPieces;
+  /** Plans by which nothing can be decoded, with the reason. */
+  readonly unusable?: ReadonlyMap<string, Failure>;
 }
 
 export interface FillJob {
   /** Of any of the sinks. */
   readonly wanted: Wanted;
   readonly index: readonly IndexEntry[];
+  /** By which all of its records are decoded; null: the one of now. */
+  readonly plan: string | null;
   /** Numbers of the sinks that take part, ascending, each with its coverage for this run. */
   readonly sinks: readonly { readonly sink: number; readonly coverage: StreamCoverage }[];
+}
+
+interface NextJob {
+  readonly job: FillJob;
+  readonly shares: Map<number, Share>;
 }
 
 export interface FillOptions {
@@ -141,7 +153,8 @@ export class Filler {
       if (lacks.size === 0) break;
       await this.#enter(lacks);
       const total = [...lacks.values()].reduce((n, w) => n + positions(w), 0n);
-      const job = await this.#next({ ...backlog, lacks });
+      const job = await this.#nextOfPlans({ ...backlog, lacks });
+      if (job instanceof Failure) return job;
       if (least === null || total < least) {
         since = clock.monotonic();
         least = total;
@@ -224,8 +237,21 @@ export class Filler {
 
   // ---- windows
 
-  /** Null: all that is missing is somebody's now. */
-  async #next(backlog: Backlog): Promise<{ job: FillJob; shares: Map<number, Share> } | null> {
+  /** Null: all that is missing is somebody's now. A failure: none of it can be decoded. */
+  async #nextOfPlans(backlog: Backlog): Promise<NextJob | Failure | null> {
+    const phases = planPhases(backlog.lacks, backlog.pieces ?? new Map());
+    const failures = phases.map((p) => backlog.unusable?.get(p.plan ?? "") ?? null);
+    const usable = phases.filter((_, i) => failures[i] === null);
+    if (usable.length === 0) return failures[0] ?? null;
+    for (const { plan, lacks } of usable) {
+      const next = await this.#next({ ...backlog, lacks }, plan);
+      if (next !== null) return next;
+    }
+    return null;
+  }
+
+  /** Of one plan. */
+  async #next(backlog: Backlog, plan: string | null): Promise<NextJob | null> {
     let asked = 0;
     for (let turns = 0; turns < this.#sinks.length; turns++) {
       const lead = this.#turn++ % this.#sinks.length;
@@ -235,7 +261,7 @@ export class Filler {
         const shares = await this.#lease(lead, spans, backlog);
         const wanted = unionOf([...shares.values()].map((s) => s.wanted));
         if ((shares.get(lead)?.wanted.size ?? 0) > 0)
-          return { job: this.#job(shares, wanted, backlog), shares };
+          return { job: { ...this.#job(shares, wanted, backlog), plan }, shares };
         await this.#release(shares.keys());
         if (!this.#works(lead) || ++asked >= MOST_TRIES) break;
       }
@@ -248,7 +274,7 @@ export class Filler {
     return this.#open.has(s) && !this.#failed.has(s.name) && s.after.every((n) => this.#works(n));
   }
 
-  #job(shares: ReadonlyMap<number, Share>, wanted: Wanted, { index }: Backlog): FillJob {
+  #job(shares: ReadonlyMap<number, Share>, wanted: Wanted, { index }: Backlog): Omit<FillJob, "plan"> {
     const sinks = [...shares.keys()]
       .toSorted((a, b) => a - b)
       .map((sink) => {

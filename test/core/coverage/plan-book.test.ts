@@ -15,14 +15,27 @@ const [A, B] = ["a".repeat(32), "b".repeat(32)];
 const S = "kafka/c1/orders/0/1";
 const T = "kafka/c1/orders/0/2";
 const bookOf = (versions: BookStore) => new PlanBook({ versions, instance: "i" });
-const begun = (stream: string, from: number, digest: string) => {
-  return { stream, from: BigInt(from), plan: { digest, bytes: Buffer.from(`plan ${digest}`) } };
+const begun = (
+  stream: string,
+  from: number,
+  digest: string,
+  generation = 1,
+  skip: [number, number][] = [],
+) => {
+  const skipped = skip.map(([a, b]) => ({ from: BigInt(a), next: BigInt(b) }));
+  return {
+    stream,
+    from: BigInt(from),
+    skip: skipped,
+    generation,
+    plan: { digest, bytes: Buffer.from(`plan ${digest}`) },
+  };
 };
 const epochs = async (store: BookStore, sink: string, stream: string) =>
   (await bookOf(store).read())
     .get(sink)
     ?.get(stream)
-    ?.map(({ from, plan }) => [Number(from), plan]);
+    ?.epochs.map(({ from, plan }) => [Number(from), plan]);
 
 describe("the book of plans", () => {
   test("plans are durable before the book names them; what goes on by the same plan writes nothing", async () => {
@@ -68,12 +81,38 @@ describe("the book of plans", () => {
     await bookOf(store).enter("typed", [begun(S, 300, B)]);
     await bookOf(store).enter("typed", [begun(S, 300, A)]);
     expect(await epochs(store, "typed", S)).toEqual([[0, A]]);
-    await bookOf(store).enter("typed", [begun(S, 500, B)]);
-    await bookOf(store).enter("typed", [begun(S, 450, B)]);
+  });
+
+  test("an owner that is late changes nothing", async () => {
+    const store = new BookStore();
+    await bookOf(store).enter("typed", [begun(S, 0, A, 4)]);
+    await bookOf(store).enter("typed", [begun(S, 300, B, 6)]);
+    await bookOf(store).enter("typed", [begun(S, 300, A, 5)]);
     expect(await epochs(store, "typed", S)).toEqual([
       [0, A],
-      [450, B],
+      [300, B],
     ]);
+  });
+
+  test("what raw had before keeps its plan, where one is known", async () => {
+    const store = new BookStore();
+    await bookOf(store).enter("typed", [begun(S, 100, A)]);
+    await bookOf(store).enter("typed", [begun(S, 300, B)]);
+    await bookOf(store).enter("typed", [begun(S, 600, A)]);
+    // Offsets were set back: raw has [100, 700), and a hole at 400.
+    const skip: [number, number][] = [
+      [100, 400],
+      [450, 700],
+    ];
+    await bookOf(store).enter("typed", [begun(S, 0, B, 2, skip), begun(T, 0, B, 2, [[10, 20]])]);
+    expect(await epochs(store, "typed", S)).toEqual([
+      [0, B],
+      [100, A],
+      [300, B],
+      [600, A],
+      [700, B],
+    ]);
+    expect(await epochs(store, "typed", T)).toEqual([[0, B]]);
   });
 
   test("what was known before is not believed, and a write that is lost is decided anew", async () => {
@@ -112,16 +151,19 @@ describe("its persisted form", () => {
       new Map([
         [
           S,
-          [
-            { from: 0n, plan: null },
-            { from: 40n, plan: A },
-            { from: 9_007_199_254_740_993n, plan: B },
-          ],
+          {
+            generation: 7,
+            epochs: [
+              { from: 0n, plan: null },
+              { from: 40n, plan: A },
+              { from: 9_007_199_254_740_993n, plan: B },
+            ],
+          },
         ],
-        ["kafka//__proto__/2/0", [{ from: 17n, plan: A }]],
+        ["kafka//__proto__/2/0", { generation: 0, epochs: [{ from: 17n, plan: A }] }],
       ]),
     ],
-    ["__proto__", new Map([[S, [{ from: 3n, plan: B }]]])],
+    ["__proto__", new Map([[S, { generation: 1, epochs: [{ from: 3n, plan: B }] }]])],
   ]);
   const failed = (bytes: Uint8Array, version = 12) => {
     try {
@@ -146,6 +188,7 @@ describe("its persisted form", () => {
       ['"from":"0"', '"from":"41"'],
       ['"plan":1', '"plan":2'],
       ['"plan":1', '"plan":-1'],
+      ['"generation":7', '"generation":"7"'],
       ['"sinks"', '"zinks"'],
       ['"__proto__"', '"typed"'],
       ["kafka//__proto__/2/0", S],

@@ -17,6 +17,7 @@ import { drive } from "../../contract/drive.ts";
 import { SimTime } from "../../sim/clock.ts";
 
 const S = "kafka/c/orders/0/0";
+const PLACED = { position: 100n, skip: [], generation: 1 };
 const span = (from: number, next: number) => ({ stream: S, from: BigInt(from), next: BigInt(next) });
 
 async function world() {
@@ -51,7 +52,7 @@ async function world() {
   const observer = { emit: (e: TwgEvent) => events.push(e) };
   const live = new Secondaries([spec], { clock, observer, post: () => {}, coverage: primary });
   await drive(time, live.open());
-  await drive(time, live.claim([{ stream: 0, key: S, lane: 0, position: 100n }], null));
+  await drive(time, live.claim([{ stream: 0, key: S, lane: 0, ...PLACED }], null));
   await drive(time, live.heartbeat());
   const recovery = keeper(recoveryInstance("r"));
   await drive(time, recovery.open());
@@ -95,7 +96,7 @@ test("a store that gives no answer keeps nobody from leaving", async () => {
   expect(time.nowMs - begun).toBe(LEAVE_MS);
 });
 
-test("lanes are told of no claim before its epoch is durable; where it cannot be, it is tried again", async () => {
+function beginning(outcomes: readonly ("begins" | "fails")[]) {
   const time = new SimTime();
   const clock = time.clock(null);
   const host = { self: { hostname: "h", pid: 1, bootId: "b", pidNamespace: "n", startTime: "l" } };
@@ -107,29 +108,60 @@ test("lanes are told of no claim before its epoch is durable; where it cannot be
     },
   );
   const seen: string[] = [];
-  let fails = true;
+  const left = [...outcomes];
   const spec: SecondarySpec = {
     ...{ name: "typed", after: [-1], commits: false, coverage, outages: { tell: null } },
     committer: () => ({ submit: () => {}, discard: () => {}, close: () => {} }) as unknown as SetCommitter,
     prepare: async () => {},
     begin: async (streams) => {
-      seen.push(`begin ${streams.map((s) => `${s.key} ${s.position}`).join()}`);
-      if (fails) throw new Failure("coverage.unavailable", "no", { retry: true });
+      const outcome = left.shift();
+      seen.push(`${outcome} ${streams.map((s) => `${s.key} ${s.position}`).join()}`);
+      if (outcome === "fails") throw new Failure("coverage.unavailable", "no", { retry: true });
     },
     sweep: async () => {},
   };
   const post = (_lane: number, _sink: number, m: { readonly t: string }) => void seen.push(m.t);
   const observer = { emit: (e: TwgEvent) => void (e.e === "sink.troubled" && seen.push(e.failure.code)) };
-  const primary = { covered: async () => [] };
-  const live = new Secondaries([spec], { clock, observer, post, coverage: primary });
+  const live = (of: SecondarySpec = spec) =>
+    new Secondaries([of], { clock, observer, post, coverage: { covered: async () => [] } });
+  const until = (last: string) => {
+    const there = async () => {
+      while (seen.at(-1) !== last) await new Promise<void>((resolve) => void clock.after(100, resolve));
+    };
+    return drive(time, there());
+  };
+  return { time, seen, spec, live, until };
+}
+
+test("lanes are told of no claim before its epoch is durable; where it cannot be, it is tried again", async () => {
+  const { time, seen, live: started, until } = beginning(["fails", "begins"]);
+  const live = started();
   await drive(time, live.open());
-  await drive(time, live.claim([{ stream: 0, key: S, lane: 0, position: 100n }], null));
+  await drive(time, live.claim([{ stream: 0, key: S, lane: 0, ...PLACED }], null));
   live.place(0);
-  expect(seen).toEqual([`begin ${S} 100`, "coverage.unavailable"]);
-  fails = false;
-  const claimed = (async () => {
-    while (!seen.includes("claims")) await new Promise<void>((resolve) => void clock.after(100, resolve));
-  })();
-  await drive(time, claimed);
-  expect(seen).toEqual([`begin ${S} 100`, "coverage.unavailable", `begin ${S} 100`, "claims"]);
+  expect(seen).toEqual([`fails ${S} 100`, "coverage.unavailable"]);
+  await until("claims");
+  expect(seen).toEqual([`fails ${S} 100`, "coverage.unavailable", `begins ${S} 100`, "claims"]);
+});
+
+test("epochs begin while the sink itself is away", async () => {
+  const { time, seen, live: started, spec, until } = beginning(["begins"]);
+  const down = new Failure("coverage.unavailable", "down", { retry: true });
+  const live = started({ ...spec, prepare: () => Promise.reject(down) });
+  await drive(time, live.open());
+  await drive(time, live.claim([{ stream: 0, key: S, lane: 0, ...PLACED }], null));
+  await until(`begins ${S} 100`);
+  expect(seen).toEqual(["coverage.unavailable", `begins ${S} 100`]);
+});
+
+test("streams that went elsewhere begin nothing more", async () => {
+  const { time, seen, live: started, until } = beginning(["fails", "begins"]);
+  const live = started();
+  await drive(time, live.open());
+  const other = { stream: 1, key: `${S}1`, lane: 0, ...PLACED };
+  await drive(time, live.claim([{ stream: 0, key: S, lane: 0, ...PLACED }, other], null));
+  live.place(0);
+  live.forget([0]);
+  await until("claims");
+  expect(seen).toEqual([`fails ${S} 100,${S}1 100`, "coverage.unavailable", `begins ${S}1 100`, "claims"]);
 });

@@ -248,3 +248,29 @@ test("what a sink never takes does not keep it from what is newer", async () => 
   const { left, failed } = await new Filler(sinks, OPTIONS, { clock, look, run }).run();
   expect([tried, [...left], [...failed]]).toEqual([["0", "0", "10"], [["picky", 10n]], [["picky", null]]]);
 });
+
+test("windows end where the plan of their records does; what no plan is there for is left, and told", async () => {
+  const clock = new ManualClock();
+  const typed = new Place();
+  const gone = new Failure("recovery.plan_missing", "it is not there");
+  const at = (from: number, plan: string | null) => ({ from: BigInt(from), plan });
+  const look = async (): Promise<Backlog> => {
+    const lacks = subtractRanges([span(0, 10)], normalRanges(typed.has));
+    return {
+      ...backlogOf([["typed", typed]]),
+      lacks: new Map(lacks.length === 0 ? [] : [["typed", new Map([[STREAM, lacks]])]]),
+      pieces: new Map([["typed", new Map([[STREAM, [at(2, "a"), at(4, "x"), at(6, "a"), at(9, null)]]])]]),
+      unusable: new Map([["x", gone]]),
+    };
+  };
+  const done: unknown[] = [];
+  const run = async ({ wanted, plan }: FillJob): Promise<void> => {
+    const ranges = [...wanted.values()].flat();
+    done.push([plan, ranges.map((r) => `${r.from}-${r.next}`).join()], typed.held.length);
+    typed.has = normalRanges([...typed.has, ...ranges]);
+  };
+  const sinks: FillSink[] = [{ name: "typed", after: [], coverage: typed }];
+  const { left, failure } = await new Filler(sinks, OPTIONS, { clock, look, run }).run();
+  expect(done).toEqual([[null, "0-2"], 1, ["a", "2-4"], 1, ["a", "6-9"], 1, [null, "9-10"], 1]);
+  expect([[...left], failure]).toEqual([[["typed", 2n]], gone]);
+});

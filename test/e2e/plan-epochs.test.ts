@@ -1,0 +1,181 @@
+/**
+ * Goal: what recovery brings is what live ingest would have written at the time of the records: by the options and the schema file of
+ * then, whatever has become of them, and with --replan by those of now. Method: a real broker; processes that are killed when raw has
+ * covered something and no other sink has; records with a field that one plan ignores and the other has a column for.
+ */
+import { describe, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Glob } from "bun";
+import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
+import { compressors } from "hyparquet-compressors";
+import { columnsOf } from "../../src/adapters/kafka/producer/columns.ts";
+import { demandBrokers } from "./demand-brokers.ts";
+import { realProducer } from "./kafka-producer-parts.ts";
+import { createTopic, fresh, MAIN, type Served } from "./real-kafka.ts";
+import { catchUp, command, type Pipeline, stream, workFolder } from "./twg.ts";
+
+const RECORDS = 60;
+/** Under the second plan it is no row: it has a field that nobody knows. */
+const ODD = 7;
+
+demandBrokers("plan epochs");
+
+type PlanName = "a" | "b";
+
+const contract = (plan: PlanName) => `apiVersion: v3.1.0
+kind: DataContract
+id: shop
+version: 1.0.0
+status: active
+schema:
+  - name: orders
+    logicalType: object
+    properties:
+      - { name: id, logicalType: integer, logicalTypeOptions: { format: i32 } }
+${plan === "a" ? "" : "      - { name: extra, logicalType: string }\n"}`;
+
+function configured(served: Served, topic: string, folder: string, plan: PlanName): Pipeline {
+  // The same file: what it said is nowhere but in what was kept.
+  writeFileSync(join(folder, "shop.odcs.yaml"), contract(plan));
+  const config = join(folder, "twg.toml");
+  const sink = (name: string, more: string) =>
+    `[[sink]]\nname = "${name}"\ntype = "parquet"\n${more}\npath = "${join(folder, name)}"\nroll_interval_ms = "200ms"\n`;
+  writeFileSync(
+    config,
+    `[pipeline]
+name = "e2e"
+lanes = 1
+state_dir = "${join(folder, "state")}"
+[source]
+type = "kafka"
+bootstrap = ${JSON.stringify(served.plain)}
+topics = ["${topic}"]
+group = "g-${topic}"
+[decode]
+format = "json"
+framing = "none"
+schema_file = "${join(folder, "shop.odcs.yaml")}"
+unknown_fields = "${plan === "a" ? "ignore" : "reject"}"
+${sink("raw", 'role = "primary_raw"')}
+${sink("typed", 'receives = "decoded"')}
+${sink("again", 'receives = "decoded"')}
+${sink("refused", 'receives = "rejected"')}
+[observability]
+listen = "off"
+`,
+  );
+  return { folder, lake: join(folder, "raw"), config };
+}
+
+async function produce(served: Served, topic: string, from: number, next: number): Promise<void> {
+  const { signal } = new AbortController();
+  const { producer, close } = await realProducer(served.plain, {}, signal);
+  const records = Array.from({ length: next - from }, (_, i) => {
+    const id = from + i;
+    return { key: "k", value: `{"id":${id},"extra":"e${id}"${id % 20 === ODD ? ',"odd":1' : ""}}` };
+  });
+  await (await producer.send(topic, columnsOf(records), { partition: 0, signal })).done;
+  await close();
+}
+
+/** By offset: what the row has of the field that only one plan knows. */
+async function landed({ folder }: Pipeline, sink: string): Promise<Map<number, string | null>> {
+  const rows = new Map<number, string | null>();
+  for (const path of new Glob("*.parquet").scanSync({ cwd: join(folder, sink), absolute: true }))
+    for (const row of await parquetReadObjects({ file: await asyncBufferFromFile(path), compressors })) {
+      const offset = Number(row["_twg_source_offset"]);
+      expect([sink, offset, rows.has(offset)]).toEqual([sink, offset, false]);
+      rows.set(offset, (row.extra as string | undefined) ?? null);
+    }
+  return new Map([...rows].sort(([a], [b]) => a - b));
+}
+
+/** What live ingest writes of a range under a plan. */
+function rowsOf(plan: PlanName, from: number, next: number): [number, string | null][] {
+  const all = Array.from({ length: next - from }, (_, i) => from + i);
+  return plan === "a" ? all.map((i) => [i, null]) : all.filter(isKnown).map((i) => [i, `e${i}`]);
+}
+
+const isKnown = (id: number) => id % 20 !== ODD;
+
+interface Seen {
+  readonly sink: string;
+  readonly streams: readonly { readonly covered: readonly { readonly next: string }[] }[];
+  readonly plans?: readonly { readonly from: string; readonly plan: string; readonly now: boolean }[];
+}
+
+async function inspected({ config }: Pipeline, sink: string): Promise<Seen> {
+  const { output } = await command(["inspect", "coverage", "-c", config, "--json"]);
+  const { places } = JSON.parse(output) as { readonly places: readonly Seen[] };
+  return places.find((p) => p.sink === sink)!;
+}
+
+const epochs = async (p: Pipeline, sink: string) =>
+  ((await inspected(p, sink)).plans ?? []).map(({ from, now }) => [Number(from), now]);
+
+describe.skipIf(MAIN === null)("plan epochs", () => {
+  const served = MAIN as Served;
+  test("gaps are filled by the plans of their time, or by that of now", async () => {
+    const topic = fresh("orders");
+    await createTopic(served, topic);
+    const folder = workFolder();
+    const killed = async (p: Pipeline, at: string) => {
+      const ended = await stream(p, { untilCaughtUp: true, environment: { TWG_CRASH_AT: at } }).ended();
+      expect([at, ended.signal]).toEqual([at, "SIGKILL"]);
+    };
+    const rawEnd = async (p: Pipeline) =>
+      Number((await inspected(p, "raw")).streams[0]!.covered.at(-1)!.next);
+
+    // Raw has some of it under the first plan, and nobody else has.
+    await produce(served, topic, 0, RECORDS);
+    const first = configured(served, topic, folder, "a");
+    await killed(first, "after_cover:1");
+    const gap = await rawEnd(first);
+    expect(gap).toBeGreaterThan(0);
+
+    // An epoch is recorded, and its process ends before anything landed under it: the one before goes on.
+    await killed(configured(served, topic, folder, "b"), "typed/after_epoch:1");
+    await catchUp(configured(served, topic, folder, "a"));
+    expect(await epochs(first, "typed")).toEqual([[0, true]]);
+
+    // A second gap, under the second plan.
+    await produce(served, topic, RECORDS, 2 * RECORDS);
+    const p = configured(served, topic, folder, "b");
+    await killed(p, "after_cover:1");
+    const second = await rawEnd(p);
+    await catchUp(p);
+    expect(await epochs(p, "typed")).toEqual([
+      [0, false],
+      [RECORDS, true],
+    ]);
+
+    const dry = JSON.parse((await command(["recover", "-c", p.config, "--dry-run", "--json"])).output);
+    const lacks = dry.sinks.find((s: { sink: string }) => s.sink === "typed").gaps[0];
+    const [digest] = ((await inspected(p, "typed")).plans ?? []).map((e) => e.plan);
+    expect(lacks.plans).toEqual([
+      { plan: digest, ranges: [{ from: "0", next: String(gap) }] },
+      { plan: null, ranges: [{ from: String(RECORDS), next: String(second) }] },
+    ]);
+    const text = (await command(["recover", "-c", p.config, "--dry-run"])).output;
+    expect(text).toContain(digest!.slice(0, 12));
+    expect(text).toContain("of now");
+
+    // As live ingest would have.
+    const recovered = await command(["recover", "-c", p.config, "--sink", "typed", "--log-level", "info"]);
+    expect([recovered.code, recovered.output]).toEqual([0, recovered.output]);
+    const wanted = [...rowsOf("a", 0, RECORDS), ...rowsOf("b", RECORDS, 2 * RECORDS)];
+    expect([...(await landed(p, "typed"))]).toEqual(wanted);
+    const ofSecond = Array.from({ length: RECORDS }, (_, i) => RECORDS + i);
+    expect([...(await landed(p, "refused")).keys()]).toEqual(ofSecond.filter((i) => !isKnown(i)));
+
+    // By the plan of now.
+    const replanned = await command(["recover", "-c", p.config, "--sink", "again", "--replan"]);
+    expect([replanned.code, replanned.output]).toEqual([0, replanned.output]);
+    expect([...(await landed(p, "again"))]).toEqual([
+      ...rowsOf("b", 0, gap),
+      ...rowsOf("a", gap, RECORDS),
+      ...rowsOf("b", RECORDS, 2 * RECORDS),
+    ]);
+  }, 120_000);
+});
