@@ -1,6 +1,7 @@
 /**
  * Live ingest that is offered half of what it can take, while recovery fills a gap of the same sink at its limit: the lag
- * before recovery begins, and at its begin and end.
+ * before recovery begins, and at its begin and end. What it can take is measured on the spot, with the producer and the
+ * broker on the same cores, since that is what it has to share them with.
  */
 import { createTopics } from "../../src/adapters/kafka/admin.ts";
 import { KafkaClient } from "../../src/adapters/kafka/client.ts";
@@ -23,9 +24,15 @@ path = "FOLDER/side"`;
 const BATCH = 2_000;
 const BATCHES = 50;
 const LOOK_MS = 250;
-/** Of what recovery takes without a limit. */
-const LIMIT = 4;
-const QUIET_S = 10;
+/** Recovery takes about so long at its limit: many times a roll of the sinks. */
+const RECOVERY_S = 30;
+/** Of what recovery takes without a limit, its limit is at most this. */
+const MOST_OF_FREE = 0.25;
+const CAPACITY_S = 10;
+const QUIET_S = 15;
+/** A lag of so many seconds of the offered rate is what is on its way, and no backlog. */
+const SETTLED_S = 4;
+const SETTLES_MS = 120_000;
 
 /** `typed`: the rates into the same sinks, of recovery and live. */
 export async function* besideLive(o: BenchOptions, topic: Topic, typed: Figure): AsyncGenerator<Figure> {
@@ -33,7 +40,6 @@ export async function* besideLive(o: BenchOptions, topic: Topic, typed: Figure):
     o.say("SKIP: recovery beside live ingest: needs a real broker (--bootstrap)");
     return;
   }
-  const offered = (typed.peer_value ?? 0) / 2;
   const name = `twg-bench-beside-${process.pid}-${Date.now()}`;
   const feed = await Feed.open(o.bootstrap, name);
   const pipeline = new Pipeline(o, { bootstrap: o.bootstrap, name });
@@ -41,7 +47,8 @@ export async function* besideLive(o: BenchOptions, topic: Topic, typed: Figure):
     const backlog = o.small ? 10_000 : topic.records;
     await feed.send(backlog, Number.POSITIVE_INFINITY);
     await pipeline.stream(await pipeline.config("raw", []));
-    const limit = Math.ceil((pipeline.rawBytes() / backlog) * (typed.value / LIMIT));
+    const perSecond = Math.min(typed.value * MOST_OF_FREE, backlog / (o.small ? 2 : RECOVERY_S));
+    const limit = Math.ceil((pipeline.rawBytes() / backlog) * perSecond);
     const [port] = await freePorts(1);
     const config = await pipeline.config(
       "both",
@@ -49,7 +56,7 @@ export async function* besideLive(o: BenchOptions, topic: Topic, typed: Figure):
       `[recovery]\nmax_bytes_per_s = ${limit}\n[observability]\nlisten = "127.0.0.1:${port}"`,
     );
     yield {
-      ...(await measured(o, feed, pipeline, config, port!, offered)),
+      ...(await measured(o, feed, pipeline, config, port!)),
       n: backlog,
       limit_bytes_per_s: limit,
     };
@@ -59,65 +66,119 @@ export async function* besideLive(o: BenchOptions, topic: Topic, typed: Figure):
   }
 }
 
+/** Lags of a live ingest while it runs, and when they were seen, s. */
+class Lags {
+  readonly #port: number;
+  readonly #begun = performance.now();
+  readonly #seen: { readonly at: number; readonly lag: number }[] = [];
+  #isOver = false;
+  readonly looking: Promise<void>;
+
+  constructor(port: number) {
+    this.#port = port;
+    this.looking = this.#look();
+  }
+
+  get now(): number {
+    return (performance.now() - this.#begun) / 1000;
+  }
+
+  get largest(): number {
+    return Math.max(...this.#seen.map((l) => l.lag));
+  }
+
+  median(first: number, last: number): number {
+    return Math.round(median(this.#seen.filter((l) => l.at >= first && l.at < last).map((l) => l.lag)));
+  }
+
+  async settle(records: number): Promise<void> {
+    const until = performance.now() + SETTLES_MS;
+    while ((this.#seen.at(-1)?.lag ?? Number.POSITIVE_INFINITY) > records) {
+      if (performance.now() > until) throw new Error(`the lag did not fall to ${records} records`);
+      await Bun.sleep(LOOK_MS);
+    }
+  }
+
+  stop(): Promise<void> {
+    this.#isOver = true;
+    return this.looking;
+  }
+
+  async #look(): Promise<void> {
+    while (!this.#isOver) {
+      const lag = await lagOf(this.#port);
+      if (lag !== null) this.#seen.push({ at: this.now, lag });
+      await Bun.sleep(LOOK_MS);
+    }
+  }
+}
+
 async function measured(
   o: BenchOptions,
   feed: Feed,
   pipeline: Pipeline,
   config: string,
   port: number,
-  offered: number,
 ): Promise<Figure> {
-  const lags: { readonly at: number; readonly lag: number }[] = [];
   const live = startProcess([...o.twg, "stream", "-c", config]);
   while ((await lagOf(port)) === null) {
     if (live.ended()) throw new Error("twg stream ended before it was ready");
     await Bun.sleep(LOOK_MS);
   }
-  const begun = performance.now();
-  const now = () => (performance.now() - begun) / 1000;
   let isOver = false;
-  const feeding = feed.send(Number.POSITIVE_INFINITY, offered, () => isOver);
-  const looking = (async () => {
-    while (!isOver) {
-      const lag = await lagOf(port);
-      if (lag !== null) lags.push({ at: now(), lag });
-      await Bun.sleep(LOOK_MS);
-    }
-  })();
+  const lags = new Lags(port);
+  let feeding: Promise<number> = Promise.resolve(0);
   try {
+    const capacity = await capacityOf(feed, port, o.small ? 1 : CAPACITY_S);
+    const offered = capacity / 2;
+    await lags.settle(offered * SETTLED_S);
+    const begun = lags.now;
+    feeding = feed.send(Number.POSITIVE_INFINITY, offered, () => isOver);
     await Bun.sleep((o.small ? 1 : QUIET_S) * 1000);
-    const from = now();
+    const from = lags.now;
     const ran = await pipeline.recover(config);
-    const to = now();
+    const to = lags.now;
     isOver = true;
     const sent = await feeding;
-    const seconds = now();
-    await looking;
-    const of = (first: number, last: number) =>
-      Math.round(median(lags.filter((l) => l.at >= first && l.at < last).map((l) => l.lag)));
-    const [before, third] = [of(from / 2, from), (to - from) / 3];
+    const seconds = lags.now - begun;
+    const third = (to - from) / 3;
     return {
       bench: "live ingest at half of its capacity, recovery beside it at its limit",
       subject: "lag of twg stream in the last third of recovery",
       peer: "the same before recovery began",
       unit: "records",
-      value: of(to - third, to),
-      peer_value: before,
+      value: lags.median(to - third, to),
+      peer_value: lags.median((begun + from) / 2, from),
       ratio: null,
       hash: null,
       n: 0,
       cpu_per_million: null,
       peer_cpu_per_million: null,
-      lag_in_first_third: of(from, from + third),
-      largest_lag: Math.max(...lags.map((l) => l.lag)),
+      lag_in_first_third: lags.median(from, from + third),
+      largest_lag: lags.largest,
+      capacity_per_s: Math.round(capacity),
       offered_per_s: Math.round(sent / seconds),
       recovery_s: round(ran.seconds),
     };
   } finally {
     isOver = true;
     await live.stop();
-    await Promise.allSettled([feeding, looking]);
+    await lags.stop();
+    await Promise.allSettled([feeding]);
   }
+}
+
+/** Records that it takes a second while more are offered than that. */
+async function capacityOf(feed: Feed, port: number, seconds: number): Promise<number> {
+  let isOver = false;
+  const begun = performance.now();
+  const before = (await lagOf(port)) ?? 0;
+  const feeding = feed.send(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, () => isOver);
+  await Bun.sleep(seconds * 1000);
+  isOver = true;
+  const sent = await feeding;
+  const after = (await lagOf(port)) ?? 0;
+  return (sent + before - after) / ((performance.now() - begun) / 1000);
 }
 
 async function lagOf(port: number): Promise<number | null> {
