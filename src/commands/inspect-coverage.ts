@@ -2,12 +2,12 @@
 import { linuxIdentity } from "../adapters/coverage/host-identity.ts";
 import { systemClock } from "../adapters/system/clock.ts";
 import { formatBytes } from "../core/config/option-types.ts";
-import { Failure } from "../core/failure/failure.ts";
+import { asFailure, Failure, type FailureWire, failureLine, toWire } from "../core/failure/failure.ts";
 import { formatDuration } from "../core/observe/quantities.ts";
 import type { Range } from "../core/ports/coverage.ts";
 import type { HostId } from "../core/ports/host-identity.ts";
 import { type Cli, outJson } from "./cli.ts";
-import { loadConfig, resolveSecrets } from "./config-file.ts";
+import { loadConfig, type PipelineConfig, resolveSecrets } from "./config-file.ts";
 import {
   type CoverageSummary,
   type Gap,
@@ -85,6 +85,8 @@ interface Place extends CoverageSummary {
   readonly gaps?: readonly (Gap | SizedGap)[];
   /** Of a sink of derived rows: since when they are decoded by which plan. */
   readonly plans?: readonly PlanEpochSeen[];
+  /** Why they are not known. */
+  readonly plansFailure?: FailureWire;
 }
 
 async function placesOf({ path, config }: InspectCoverageOptions, cli: Cli): Promise<Place[]> {
@@ -97,18 +99,25 @@ async function placesOf({ path, config }: InspectCoverageOptions, cli: Cli): Pro
       for (const found of await statesOfSink(loaded, sink, config, cli))
         places.push({ ...placeOf(found), sink: sink.name, role: sink.role });
     }
-    const plans =
-      places.length === 0 ? new Map<string, readonly PlanEpochSeen[]>() : await planEpochs(loaded, cli);
-    return places.map((p) => {
-      const seen = plans.get(p.sink ?? "");
-      return seen === undefined ? p : { ...p, plans: seen };
-    });
+    return places.length === 0 ? places : await withPlans(places, loaded, cli);
   }
   const what =
     path === undefined
       ? "what to look at is missing: -c FILE or the folder of a sink"
       : "-c FILE and the folder of a sink cannot both be given";
   throw new Failure("cli.usage", what, { at: "twg inspect coverage" });
+}
+
+/** What has landed is told also where the book of plans cannot be read. */
+async function withPlans(places: readonly Place[], loaded: PipelineConfig, cli: Cli): Promise<Place[]> {
+  const plans = await planEpochs(loaded, cli).catch(asFailure);
+  const derived = new Set(loaded.sinks.flatMap((s) => (s.receives === "raw" ? [] : [s.name])));
+  return places.map((p) => {
+    if (plans instanceof Failure)
+      return derived.has(p.sink ?? "") ? { ...p, plansFailure: toWire(plans) } : p;
+    const seen = plans.get(p.sink ?? "");
+    return seen === undefined ? p : { ...p, plans: seen };
+  });
 }
 
 /** Of processes of this machine it is known whether they are there. */
@@ -142,11 +151,13 @@ function placeText(place: Place, named: boolean, colour: boolean): string {
   const title = named ? `${styled(printable(sink + place.place), "bold", colour)}\n` : "";
   const leases = leasesText(place, systemClock.now());
   const gaps = place.gaps === undefined ? "" : gapsText(place.gaps, colour);
-  return title + textOf(place, colour) + leases + plansText(place.plans ?? []) + gaps;
+  return title + textOf(place, colour) + leases + plansText(place) + gaps;
 }
 
 /** One plan from the start says nothing that the configuration does not say. */
-function plansText(plans: readonly PlanEpochSeen[]): string {
+function plansText({ plans = [], plansFailure: failure }: Place): string {
+  if (failure !== undefined)
+    return `plans by which records are decoded: ${printable(failureLine(failure))}\n`;
   if (plans.every((p) => p.now)) return "";
   const lines = plans.map(({ topic, partition, from, plan, now }) => {
     const name = plan === null ? "forgotten" : shortPlan(plan);

@@ -43,7 +43,7 @@ export interface RecoverPlan {
   /** Of any of the sinks. */
   readonly wanted: Wanted;
   readonly index: readonly IndexEntry[];
-  /** Sinks whose coverage cannot be read now. */
+  /** Sinks whose coverage, or by which plans their records were decoded, cannot be read now. */
   readonly away: ReadonlyMap<string, Failure>;
   /** By which plans records of the gaps were decoded at their time. */
   readonly pieces: PlanPieces;
@@ -99,7 +99,7 @@ export async function planRecovery(
   const state = newest === null ? EMPTY_STATE : parseState(newest.bytes, newest.name, newest.version);
   const has = summarizeCoverage(state).streams;
   checkTopics(choice.topics, [...has.map((s) => s.topic), ...(loaded.source.topics ?? [])], config.file);
-  const sinks: SinkGaps[] = [];
+  const seen: SinkGaps[] = [];
   const away = new Map<string, Failure>();
   if (has.length > 0)
     for (const sink of sinksToFill(loaded.sinks, choice.sinks, config.file)) {
@@ -107,18 +107,26 @@ export async function planRecovery(
         const states = await statesOfSink(loaded, sink, config.file, cli);
         const covered = states.flatMap((s) => summarizeCoverage(s.state).streams);
         const lacks = gapsBetween(has, covered).flatMap((g) => narrowed(g, choice));
-        sinks.push({ sink: sink.name, gaps: narrow(sink, lacks, states) });
+        seen.push({ sink: sink.name, gaps: narrow(sink, lacks, states) });
       } catch (e) {
         away.set(sink.name, asFailure(e));
       }
     }
+  const pieces = choice.replan ? new Map() : await piecesOfGaps(config, seen, plans).catch(asFailure);
+  // By what the records of derived rows were decoded is not known: what is as it is in raw needs no plan.
+  if (pieces instanceof Failure)
+    for (const { sink, gaps } of seen) if (gaps.length > 0 && isDerived(config, sink)) away.set(sink, pieces);
+  const sinks = seen.filter((s) => !away.has(s.sink));
   const wanted = new Map<StreamKey, readonly Range[]>();
   for (const { stream, ranges } of sinks.flatMap((s) => s.gaps))
     wanted.set(stream, unionRanges(normalRanges(wanted.get(stream) ?? []), normalRanges(ranges)));
   const index = wanted.size === 0 ? [] : await wholeIndex(state, versions);
-  const pieces = choice.replan ? new Map() : await piecesOfGaps(config, sinks, plans);
-  return { sinks, wanted, index, away, pieces, live: isWritten(state) };
+  const known = pieces instanceof Failure ? new Map() : pieces;
+  return { sinks, wanted, index, away, pieces: known, live: isWritten(state) };
 }
+
+const isDerived = ({ sinks }: ResolvedConfig, name: string): boolean =>
+  sinks.some((s) => s.name === name && s.receives !== "raw");
 
 async function piecesOfGaps(
   { decode, sinks }: ResolvedConfig,

@@ -145,16 +145,18 @@ describe("an earlier plan", () => {
 });
 
 describe("people see it", () => {
-  async function folderOf() {
+  type SinkText = (name: string, more: string) => string;
+
+  async function folderOf(more: (sink: SinkText) => string = () => "") {
     const root = mkdtempSync(join(tmpdir(), "twg-plans-"));
     const schema = join(root, "order.json");
     writeFileSync(schema, '{"type":"object","properties":{"id":{"type":"integer"}}}');
     const config = join(root, "p.toml");
     const decode = `[decode]\nformat = "json"\nschema_file = "${schema}"\non_error = "fail"\n`;
-    const sink = (name: string, more: string) =>
+    const sink: SinkText = (name, more) =>
       `[[sink]]\nname = "${name}"\ntype = "parquet"\n${more}\npath = "${join(root, name)}"\n`;
     const source = '[source]\ntype = "kafka"\nbootstrap = ["k:1"]\ntopics = ["orders"]\ngroup = "g"\n';
-    const sinks = sink("raw", 'role = "primary_raw"') + sink("typed", 'receives = "decoded"');
+    const sinks = sink("raw", 'role = "primary_raw"') + sink("typed", 'receives = "decoded"') + more(sink);
     writeFileSync(config, `[pipeline]\nname = "p"\nstate_dir = "${root}"\n${source}${decode}${sinks}`);
     for (const [name, next] of [
       ["raw", 100n],
@@ -184,7 +186,7 @@ describe("people see it", () => {
     await book.enter("typed", [{ ...begun, from: 3n, plan: old! }]);
     await book.enter("typed", [{ ...begun, from: 60n, plan: now! }]);
     expect(readPlan((await book.plan(old!.digest))!, old!.digest).decode.unknown_fields).toBe("ignore");
-    return { config, earlier: old!.digest };
+    return { config, earlier: old!.digest, plans: versions.place };
   }
 
   const run = async (...argv: readonly string[]) => {
@@ -220,5 +222,24 @@ describe("people see it", () => {
     ]);
     const replan = JSON.parse(await run("recover", "-c", config, "--dry-run", "--json", "--replan"));
     expect(replan.sinks[0].gaps[0].plans).toEqual([{ plan: null, ranges: [{ from: "5", next: "100" }] }]);
+  });
+
+  test("where the book cannot be read, raw is recovered and what has landed is told all the same", async () => {
+    const { config, plans } = await folderOf((sink) => sink("copy", 'receives = "raw"'));
+    writeFileSync(join(plans, "plans-000000000003.json"), "damaged");
+    const dry = fakeCli();
+    expect(await runCli(["recover", "-c", config, "--dry-run", "--json"], dry)).not.toBe(0);
+    expect(dry.stderr()).toContain("recovery.plan_corrupt");
+    const { sinks } = JSON.parse(dry.stdout());
+    expect(sinks).toMatchObject([{ sink: "copy", gaps: [{ ranges: [{ from: "0", next: "100" }] }] }]);
+    expect(await run("recover", "-c", config, "--dry-run", "--replan")).toContain("typed");
+
+    const text = await run("inspect", "coverage", "-c", config);
+    expect(text.match(/plans by which records are decoded: .*recovery\.plan_corrupt/g)).toHaveLength(1);
+    expect(text).toContain("[0, 5)");
+    const { places } = JSON.parse(await run("inspect", "coverage", "-c", config, "--json"));
+    expect(places.map((p: { plansFailure?: object }) => p.plansFailure)).toMatchObject([
+      ...[undefined, { code: "recovery.plan_corrupt" }],
+    ]);
   });
 });
