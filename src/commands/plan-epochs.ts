@@ -4,10 +4,12 @@
  */
 import { type ReadSchemaFile, readBytes } from "../adapters/registry/schema-files.ts";
 import type { DecodeSection } from "../core/config/decode-options.ts";
-import { PlanBook, type StoredPlan } from "../core/coverage/plan-book.ts";
+import { type BegunStream, PlanBook, type StoredPlan } from "../core/coverage/plan-book.ts";
+import { asFailure, type Failure, toWire } from "../core/failure/failure.ts";
 import type { SecondarySpec } from "../core/pipeline/secondary-parts.ts";
+import type { Observer } from "../core/ports/observer.ts";
 import type { VersionedStore } from "../core/ports/versioned-store.ts";
-import { streamParts } from "../core/records/stream.ts";
+import { type StreamKey, streamParts } from "../core/records/stream.ts";
 import type { ResolvedConfig } from "./config-file.ts";
 import { planOf, storedPlan } from "./decode-plan.ts";
 import type { PointHook } from "./sink-parts.ts";
@@ -30,6 +32,8 @@ export class PresentPlans {
   readonly #decode: DecodeSection;
   readonly #read: ReadSchemaFile;
   readonly #plans = new Map<string, Promise<StoredPlan>>();
+  /** By digest: a plan of many topics, with its schema files, is in memory once. */
+  readonly #shared = new Map<string, StoredPlan>();
 
   constructor(decode: DecodeSection, read: ReadSchemaFile) {
     this.#decode = decode;
@@ -38,28 +42,51 @@ export class PresentPlans {
 
   /** Rejects where a schema file cannot be read now, and with coverage.too_large. */
   of(topic: string): Promise<StoredPlan> {
-    const known = this.#plans.get(topic) ?? planOf(this.#decode, topic, this.#read).then(storedPlan);
+    const known = this.#plans.get(topic) ?? this.#made(topic);
     this.#plans.set(topic, known);
     known.catch(() => this.#plans.delete(topic));
     return known;
   }
+
+  async #made(topic: string): Promise<StoredPlan> {
+    const made = storedPlan(await planOf(this.#decode, topic, this.#read));
+    const shared = this.#shared.get(made.digest) ?? made;
+    this.#shared.set(made.digest, shared);
+    return shared;
+  }
+}
+
+interface EpochParts {
+  readonly instance: string;
+  readonly read: ReadSchemaFile;
+  readonly observer: Observer;
 }
 
 /** What a sink of derived rows does before live ingest decodes records of a stream for it. */
 export function epochsOf(
   config: Pick<ResolvedConfig, "decode">,
   versions: VersionedStore | undefined,
-  { instance, read }: { readonly instance: string; readonly read: ReadSchemaFile },
+  { instance, read, observer }: EpochParts,
 ): ((sink: string, hook: PointHook | null) => NonNullable<SecondarySpec["begin"]>) | null {
   if (config.decode === null || versions === undefined) return null;
   const plans = new PresentPlans(config.decode as DecodeSection, read);
   const book = new PlanBook({ versions, instance });
   return (sink, hook) => async (streams) => {
-    const begun = streams.map(async ({ key: stream, position: from, skip, generation }) => {
-      return { stream, from, skip, generation, plan: await plans.of(streamParts(stream).topic) };
-    });
+    const failed = new Map<StreamKey, Failure>();
+    const begun: BegunStream[] = [];
+    for (const { key: stream, position: from, skip, generation } of streams)
+      try {
+        const plan = await plans.of(streamParts(stream).topic);
+        begun.push({ stream, from, skip, generation, plan });
+      } catch (e) {
+        // Other topics do not wait for it.
+        failed.set(stream, asFailure(e));
+      }
     await hook?.("before_epoch");
-    await book.enter(sink, await Promise.all(begun));
+    const noRoom = begun.length === 0 ? null : await book.enter(sink, begun);
+    // The sink is fed all the same: it is recovery that goes by an earlier plan there.
+    if (noRoom !== null) observer.emit({ e: "recovery.troubled", sink, failure: toWire(noRoom) });
     await hook?.("after_epoch");
+    return failed;
   };
 }

@@ -85,7 +85,7 @@ export function buildStream(
     secondary: null,
   });
   const read = readOnce();
-  const begins = epochsOf(config, sink.plans, { instance, read });
+  const begins = epochsOf(config, sink.plans, { instance, read, observer });
   const beside = besideParts(config, { instance, shared, lanes, laneLife, observer }).map((b): Beside => {
     if (begins === null || b.sink.receives === "raw") return b;
     const hook = crashHook(crashPlan(process.env.TWG_CRASH_AT, b.spec.name));

@@ -8,10 +8,12 @@ import { epochsOf, PresentPlans, readOnce } from "../../src/commands/plan-epochs
 import { type DecodeSection, decodeSpec } from "../../src/core/config/decode-options.ts";
 import type { Resolved } from "../../src/core/config/secret.ts";
 import { PlanBook } from "../../src/core/coverage/plan-book.ts";
+import type { TwgEvent } from "../../src/core/observe/events.ts";
 import { BookStore } from "../core/coverage/book-store.ts";
 
 const DECODE: DecodeSection = decodeSpec.parse({ format: "json", schema_file: "/s.json" });
 const RESOLVED = DECODE as Resolved<DecodeSection>;
+const PARTS = { instance: "i", observer: { emit: () => {} } };
 const bytes = (text: string) => new TextEncoder().encode(text);
 
 test("a file is what it was at first; one that was not there, or could not be read, is looked for again", async () => {
@@ -39,7 +41,7 @@ test("streams begin with the plan of their topic, between the two points at whic
   const versions = new BookStore();
   const points: string[] = [];
   const seen = (point: string) => void points.push(`${point} after ${versions.written.length}`);
-  const begins = epochsOf({ decode: RESOLVED }, versions, { instance: "i", read: async () => bytes("{}") })!;
+  const begins = epochsOf({ decode: RESOLVED }, versions, { ...PARTS, read: async () => bytes("{}") })!;
   await begins(
     "typed",
     seen,
@@ -61,7 +63,7 @@ test("streams begin with the plan of their topic, between the two points at whic
 });
 
 test("nothing is written down where nothing is decoded, or where raw cannot be read again", () => {
-  const parts = { instance: "i", read: async () => null };
+  const parts = { ...PARTS, read: async () => null };
   expect(epochsOf({ decode: null }, new BookStore(), parts)).toBeNull();
   expect(epochsOf({ decode: RESOLVED }, undefined, parts)).toBeNull();
 });
@@ -75,4 +77,43 @@ test("a plan that could not be made is tried again", async () => {
   expect(await plans.of("orders").catch((e: Error) => e.message)).toBe("denied");
   fails = false;
   expect((await plans.of("orders")).digest).toHaveLength(32);
+});
+
+test("topics of one plan have it in memory once", async () => {
+  const plans = new PresentPlans(DECODE, async () => bytes("{}"));
+  expect(await plans.of("returns")).toBe(await plans.of("orders"));
+});
+
+const stream = (topic: string) => ({ key: `kafka/c/${topic}/0/0`, position: 0n, skip: [], generation: 1 });
+
+test("a topic whose plan cannot be made holds up no other", async () => {
+  const topic = [{ name: "returns", schema_file: "/gone.json" }];
+  const decode = decodeSpec.parse({
+    format: "json",
+    schema_file: "/s.json",
+    topic,
+  }) as Resolved<DecodeSection>;
+  const versions = new BookStore();
+  const read = async (path: string) => {
+    if (path === "/gone.json") throw new Error("denied");
+    return bytes("{}");
+  };
+  const begins = epochsOf({ decode }, versions, { ...PARTS, read })!;
+  const failed = await begins("typed", null)([stream("returns"), stream("orders")]);
+  expect([...failed].map(([key, f]) => [key, f.message])).toEqual([["kafka/c/returns/0/0", "denied"]]);
+  const streams = (await new PlanBook({ versions, instance: "j" }).read()).get("typed")!;
+  expect([...streams.keys()]).toEqual(["kafka/c/orders/0/0"]);
+});
+
+test("a sink whose streams have no room in the book begins all the same, and that is told", async () => {
+  const versions = new BookStore();
+  const events: TwgEvent[] = [];
+  const observer = { emit: (e: TwgEvent) => void events.push(e) };
+  const begins = epochsOf({ decode: RESOLVED }, versions, { ...PARTS, observer, read: async () => null })!;
+  const many = Array.from({ length: 300 }, (_, i) => stream(`${"x".repeat(30_000)}${i}`));
+  expect(await begins("typed", null)(many)).toEqual(new Map());
+  expect(versions.versions).toHaveLength(0);
+  expect(events).toMatchObject([
+    { e: "recovery.troubled", sink: "typed", failure: { code: "coverage.too_large" } },
+  ]);
 });

@@ -3,6 +3,7 @@
  * object of its own. An epoch is durable before a set is covered whose records were decoded by its plan, so its first position may
  * be lower than what landed, and is never higher.
  */
+import { Failure } from "../failure/failure.ts";
 import type { Range } from "../ports/coverage.ts";
 import type { StreamKey } from "../records/stream.ts";
 import { encodePlanBook, type PlanBookState, type PlanSince, parsePlanBook } from "./plan-json.ts";
@@ -25,8 +26,9 @@ export interface BegunStream {
   readonly plan: StoredPlan;
 }
 
-/** Epochs of a stream that are remembered, of each sink. */
+/** Epochs of a stream that are remembered, of each sink; fewer where those of all streams have no room, down to the last two. */
 const MOST_EPOCHS = 100;
+const LEAST_EPOCHS = 2;
 
 export class PlanBook {
   readonly #p: BookParts;
@@ -39,17 +41,28 @@ export class PlanBook {
     this.#book = new VersionedBook(parts, {
       empty: () => new Map(),
       parse: parsePlanBook,
-      encode: encodePlanBook,
+      encode: encodeFitting,
     });
   }
 
-  /** From there on records are decoded by these plans for the sink: durably, once this resolves. For the owner of the streams. */
-  async enter(sink: string, streams: readonly BegunStream[]): Promise<void> {
-    if (entered(await this.#book.read(), sink, streams) === null) return;
+  /**
+   * From there on records are decoded by these plans for the sink: durably, once this resolves. For the owner of the streams. A failure:
+   * so many streams have no room; the book stays as it is, and what it says of them, or does not say, is that of before.
+   */
+  async enter(sink: string, streams: readonly BegunStream[]): Promise<Failure | null> {
+    const now = await this.#book.read();
+    if (entered(now, sink, streams) === null) return null;
     await this.#book.prepare();
+    const named = namedIn(now);
     // Before the book names them.
-    for (const { plan } of streams) await this.#keep(plan);
-    await this.#book.change((now) => entered(now, sink, streams));
+    for (const { plan } of streams) if (!named.has(plan.digest)) await this.#keep(plan);
+    try {
+      await this.#book.change((state) => entered(state, sink, streams));
+      return null;
+    } catch (e) {
+      if (isTooLarge(e)) return e;
+      throw e;
+    }
   }
 
   async #keep({ digest, bytes }: StoredPlan): Promise<void> {
@@ -75,6 +88,34 @@ export class PlanBook {
 
 const nameOf = (digest: string): string => `plan-${digest}`;
 
+const isTooLarge = (e: unknown): e is Failure => e instanceof Failure && e.code === "coverage.too_large";
+
+/** Plans that are durable, since the book names them. */
+function namedIn(state: PlanBookState): ReadonlySet<string | null> {
+  const streams = [...state.values()].flatMap((of) => [...of.values()]);
+  return new Set(streams.flatMap(({ epochs }) => epochs.map((e) => e.plan)));
+}
+
+/** Of each stream as many epochs as all of them have room for. Throws coverage.too_large where two are too many. */
+function encodeFitting(state: PlanBookState, serial: number): Uint8Array {
+  for (let most = MOST_EPOCHS; ; most = Math.max(LEAST_EPOCHS, Math.floor(most / 2)))
+    try {
+      return encodePlanBook(withMost(state, most), serial);
+    } catch (e) {
+      if (most === LEAST_EPOCHS || !isTooLarge(e)) throw e;
+    }
+}
+
+const withMost = (state: PlanBookState, most: number): PlanBookState =>
+  new Map(
+    [...state].map(([sink, streams]) => {
+      const fewer = [...streams].map(
+        ([stream, of]) => [stream, { ...of, epochs: limited(of.epochs, most) }] as const,
+      );
+      return [sink, new Map(fewer)];
+    }),
+  );
+
 /** Null: all of them go on as they are. */
 function entered(now: PlanBookState, sink: string, begun: readonly BegunStream[]): PlanBookState | null {
   const streams = new Map(now.get(sink));
@@ -83,8 +124,9 @@ function entered(now: PlanBookState, sink: string, begun: readonly BegunStream[]
     const known = streams.get(b.stream) ?? { generation: 0, epochs: [] };
     // Who had the stream before us, and is late.
     if (b.generation < known.generation) continue;
-    const epochs = limited(followed(known.epochs, b));
-    if (same(known.epochs, epochs)) continue;
+    const epochs = limited(followed(known.epochs, b), MOST_EPOCHS);
+    // A claim alone is written down, too: nobody from before it may change anything any more.
+    if (b.generation === known.generation && same(known.epochs, epochs)) continue;
     isNew = true;
     streams.set(b.stream, { generation: b.generation, epochs });
   }
@@ -100,9 +142,11 @@ function followed(
   let at = from;
   for (const s of skip.filter((r) => r.from >= from)) {
     const held = epochs.findLast((e) => e.from <= s.from);
-    if (held === undefined) continue;
-    next.push({ from: at, plan }, { from: s.from, plan: held.plan });
-    next.push(...epochs.filter((e) => e.from > s.from && e.from < s.next));
+    const inside = epochs.filter((e) => e.from > s.from && e.from < s.next);
+    if (held === undefined && inside.length === 0) continue;
+    next.push({ from: at, plan });
+    if (held !== undefined) next.push({ from: s.from, plan: held.plan });
+    next.push(...inside);
     at = s.next;
   }
   return joined([...next, { from: at, plan }]);
@@ -114,9 +158,9 @@ function joined(epochs: readonly PlanSince[]): readonly PlanSince[] {
   return kept.filter((e, i) => i === 0 || kept[i - 1]!.plan !== e.plan);
 }
 
-function limited(epochs: readonly PlanSince[]): readonly PlanSince[] {
-  if (epochs.length <= MOST_EPOCHS) return epochs;
-  const kept = epochs.slice(epochs.length - MOST_EPOCHS + 1);
+function limited(epochs: readonly PlanSince[], most: number): readonly PlanSince[] {
+  if (epochs.length <= most) return epochs;
+  const kept = epochs.slice(epochs.length - most + 1);
   return [{ from: epochs[0]!.from, plan: null }, ...kept];
 }
 

@@ -31,11 +31,12 @@ export type PlanBookState = ReadonlyMap<string, ReadonlyMap<StreamKey, PlannedSt
 
 /** `serial`: the version under which it is stored. Throws coverage.too_large. */
 export function encodePlanBook(sinks: PlanBookState, serial: number): Uint8Array {
-  const plans: string[] = [];
+  const numbers = new Map<string, number>();
   const numberOf = (plan: string | null): number | null => {
     if (plan === null) return null;
-    const known = plans.indexOf(plan);
-    return known >= 0 ? known : plans.push(plan) - 1;
+    const number = numbers.get(plan) ?? numbers.size;
+    numbers.set(plan, number);
+    return number;
   };
   const plain = [...sinks].map(([sink, streams]) => ({
     sink,
@@ -45,7 +46,7 @@ export function encodePlanBook(sinks: PlanBookState, serial: number): Uint8Array
       epochs: epochs.map(({ from, plan }) => ({ from: String(from), plan: numberOf(plan) })),
     })),
   }));
-  const body = { format: FORMAT, version: VERSION, serial, plans, sinks: plain };
+  const body = { format: FORMAT, version: VERSION, serial, plans: [...numbers.keys()], sinks: plain };
   const bytes = new TextEncoder().encode(`${JSON.stringify(body)}\n`);
   if (bytes.length > MAX_BYTES)
     throw new Failure(

@@ -23,6 +23,7 @@ export class BegunStreams {
   readonly #waiting = new Map<number, PlacedStream>();
   #busy = false;
   #retry: Timer | null = null;
+  #closed = false;
 
   constructor(begin: SecondarySpec["begin"], parts: BegunStreamsParts) {
     this.#begin = begin ?? null;
@@ -31,8 +32,11 @@ export class BegunStreams {
 
   /** Streams that are ours now, or that begin anew. */
   add(streams: readonly PlacedStream[]): void {
-    if (this.#begin === null) return;
+    if (this.#begin === null || this.#closed) return;
     for (const s of streams) this.#waiting.set(s.stream, s);
+    // They need not wait with those that could not.
+    this.#retry?.cancel();
+    this.#retry = null;
     void this.#run(this.#begin);
   }
 
@@ -45,6 +49,7 @@ export class BegunStreams {
   }
 
   close(): void {
+    this.#closed = true;
     this.#waiting.clear();
     this.#retry?.cancel();
   }
@@ -52,21 +57,31 @@ export class BegunStreams {
   async #run(begin: NonNullable<SecondarySpec["begin"]>): Promise<void> {
     if (this.#busy || this.#retry !== null || this.#waiting.size === 0) return;
     this.#busy = true;
+    const failure = await this.#begun(begin);
+    this.#busy = false;
+    if (this.#closed) return;
+    // Of those that went elsewhere meanwhile nothing need be said.
+    this.#p.says(this.#waiting.size === 0 ? null : failure);
+    if (failure === null) return void this.#run(begin);
+    this.#retry = this.#p.clock.after(RETRY_MS, () => {
+      this.#retry = null;
+      if (this.#waiting.size === 0) this.#p.says(null);
+      void this.#run(begin);
+    });
+  }
+
+  /** Why some of them have not. */
+  async #begun(begin: NonNullable<SecondarySpec["begin"]>): Promise<Failure | null> {
     const now = [...this.#waiting.values()];
     try {
-      await begin(now);
-      for (const s of now) if (this.#waiting.get(s.stream) === s) this.#waiting.delete(s.stream);
-      this.#p.says(null);
-      this.#p.moved();
+      const failed = await begin(now);
+      for (const s of now)
+        if (!failed.has(s.key) && this.#waiting.get(s.stream) === s) this.#waiting.delete(s.stream);
+      if (failed.size < now.length) this.#p.moved();
+      const [why] = failed.values();
+      return why ?? null;
     } catch (e) {
-      if (this.#waiting.size > 0) this.#p.says(asFailure(e));
-      this.#retry = this.#p.clock.after(RETRY_MS, () => {
-        this.#retry = null;
-        void this.#run(begin);
-      });
-    } finally {
-      this.#busy = false;
+      return asFailure(e);
     }
-    void this.#run(begin);
   }
 }

@@ -33,8 +33,13 @@ export interface SecondarySpec {
   readonly committer: (listener: CommitListener) => SetCommitter;
   /** Proves that it can be written; called again while that fails. */
   readonly prepare: () => Promise<void>;
-  /** What has to be durable of streams before a record from there on is given to its lanes. */
-  readonly begin?: (streams: readonly Omit<PlacedStream, "stream" | "lane">[]) => Promise<void>;
+  /**
+   * What has to be durable of streams before a record from there on is given to its lanes. Resolves with those of which it is not, and
+   * why; they are tried again. Rejects where it is of none.
+   */
+  readonly begin?: (
+    streams: readonly Omit<PlacedStream, "stream" | "lane">[],
+  ) => Promise<ReadonlyMap<StreamKey, Failure>>;
   readonly sweep: () => Promise<void>;
   /** Where its coverage store tells of outages that it waits out itself. */
   readonly outages: { tell: ((failure: Failure | null) => void) | null };

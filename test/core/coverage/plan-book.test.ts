@@ -94,6 +94,28 @@ describe("the book of plans", () => {
     ]);
   });
 
+  test("an owner that is late changes nothing either where the one after it goes on by the same plan", async () => {
+    const store = new BookStore();
+    await bookOf(store).enter("typed", [begun(S, 0, A, 4)]);
+    await bookOf(store).enter("typed", [begun(S, 300, A, 6)]);
+    // A plan that the book names is durable.
+    expect(store.written).toEqual([`plan-${A}`, "version 1", "version 2"]);
+    await bookOf(store).enter("typed", [begun(S, 300, B, 5)]);
+    expect(await epochs(store, "typed", S)).toEqual([[0, A]]);
+  });
+
+  test("what raw had before keeps its plan where its first epoch begins inside of it", async () => {
+    const store = new BookStore();
+    await bookOf(store).enter("typed", [begun(S, 70, A)]);
+    // Raw has [50, 70) from before there were epochs, and [70, 100) by A.
+    await bookOf(store).enter("typed", [begun(S, 10, B, 2, [[50, 100]])]);
+    expect(await epochs(store, "typed", S)).toEqual([
+      [10, B],
+      [70, A],
+      [100, B],
+    ]);
+  });
+
   test("what raw had before keeps its plan, where one is known", async () => {
     const store = new BookStore();
     await bookOf(store).enter("typed", [begun(S, 100, A)]);
@@ -140,6 +162,49 @@ describe("the book of plans", () => {
       [40, A],
       [50, B],
     ]);
+  });
+
+  const MOST_BYTES = 8 * 1024 * 1024;
+
+  /** Of streams of `key`, as many as have room with `each` epochs, stored; all of them begin by another plan then. */
+  async function fullOf(each: number, key: (i: number) => string) {
+    const store = new BookStore();
+    const all = Array.from({ length: each }, (_, i) => ({
+      from: BigInt(1_000_000 + i),
+      plan: i % 2 === 0 ? A : B,
+    }));
+    const state = (streams: number) => {
+      const of = Array.from({ length: streams }, (_, i) => [key(i), { generation: 1, epochs: all }] as const);
+      return new Map([["typed", new Map(of)]]);
+    };
+    const one = encodePlanBook(state(101), 1).length - encodePlanBook(state(1), 1).length;
+    const streams = Math.floor((MOST_BYTES - 10_000) / (one / 100));
+    store.versions.push(encodePlanBook(state(streams), 1));
+    const next = Array.from({ length: streams }, (_, i) => begun(key(i), 2_000_000, each % 2 === 0 ? A : B));
+    return { store, next };
+  }
+
+  test("where those of all streams have no room, fewer of each are remembered", async () => {
+    const { store, next } = await fullOf(99, (i) => `kafka/c1/orders/0/${10_000 + i}`);
+    expect(await bookOf(store).enter("typed", next)).toBeNull();
+    expect(store.versions.at(-1)!.length).toBeLessThan(MOST_BYTES);
+    for (const { stream } of [next[0]!, next.at(-1)!]) {
+      const kept = (await epochs(store, "typed", stream))!;
+      expect([kept.length, kept[0], kept.at(-1)]).toEqual([50, [1_000_000, null], [2_000_000, B]]);
+    }
+  });
+
+  test("where two of each have no room, it says so and stays as it is", async () => {
+    const { store, next } = await fullOf(1, (i) => `kafka/c1/${"x".repeat(8_000)}/0/${10_000 + i}`);
+    // Those that are there fill it to the last stream or so.
+    const more = Array.from({ length: 2 }, (_, i) => begun(`kafka/c1/${"y".repeat(8_000)}/0/${i}`, 7, A));
+    const found = await bookOf(store).enter("typed", [...next, ...more]);
+    expect(found?.code).toBe("coverage.too_large");
+    expect(store.versions).toHaveLength(1);
+    expect(await epochs(store, "typed", next[0]!.stream)).toEqual([[1_000_000, A]]);
+    // What it has room for is entered still.
+    expect(await bookOf(store).enter("typed", [{ ...next[0]!, generation: 3 }])).toBeNull();
+    expect(await epochs(store, "typed", next[0]!.stream)).toHaveLength(2);
   });
 });
 

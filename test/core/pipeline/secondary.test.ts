@@ -117,6 +117,7 @@ function beginning(outcomes: readonly ("begins" | "fails")[]) {
       const outcome = left.shift();
       seen.push(`${outcome} ${streams.map((s) => `${s.key} ${s.position}`).join()}`);
       if (outcome === "fails") throw new Failure("coverage.unavailable", "no", { retry: true });
+      return new Map();
     },
     sweep: async () => {},
   };
