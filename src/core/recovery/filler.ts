@@ -52,6 +52,11 @@ export interface FillJob {
   readonly sinks: readonly { readonly sink: number; readonly coverage: StreamCoverage }[];
 }
 
+interface Passed {
+  readonly plan: string | null;
+  readonly wanted: Wanted;
+}
+
 interface NextJob {
   readonly job: FillJob;
   readonly shares: Map<number, Share>;
@@ -90,7 +95,10 @@ export interface Filled {
 const MOST_TRIES = 64;
 /** Jobs in a row in which a sink took nothing before what it was given is passed by. */
 const MOST_IDLE = 2;
-/** Windows that are passed by before the sink is left out: what it never takes must not hide what is newer. */
+/**
+ * Windows of one plan that are passed by before the rest of that plan is, or, of the plan of now, before the sink is left out: what it
+ * never takes must not hide what is newer.
+ */
 const MOST_PASSED = 4;
 
 export class Filler {
@@ -100,7 +108,7 @@ export class Filler {
   readonly #failed = new Map<string, Failure | null>();
   readonly #idle = new Map<string, number>();
   /** Of each sink what it did not take, window by window. */
-  readonly #passed = new Map<string, readonly Wanted[]>();
+  readonly #passed = new Map<string, readonly Passed[]>();
   readonly #open = new Set<FillSink>();
   readonly #life = new AbortController();
   #turn = 0;
@@ -153,7 +161,8 @@ export class Filler {
       if (lacks.size === 0) break;
       await this.#enter(lacks);
       const total = [...lacks.values()].reduce((n, w) => n + positions(w), 0n);
-      const job = await this.#nextOfPlans({ ...backlog, lacks });
+      const now = { ...backlog, lacks };
+      const job = await this.#nextOfPlans(now);
       if (job instanceof Failure) return job;
       if (least === null || total < least) {
         since = clock.monotonic();
@@ -165,13 +174,13 @@ export class Filler {
         await sleep(clock, this.#o.retryMs);
         continue;
       }
-      await this.#do(job.job, job.shares);
+      await this.#do(job.job, job.shares, now);
     }
     for (const name of this.#passed.keys()) if (!this.#failed.has(name)) this.#failed.set(name, null);
     return null;
   }
 
-  async #do(job: FillJob, shares: ReadonlyMap<number, Share>): Promise<void> {
+  async #do(job: FillJob, shares: ReadonlyMap<number, Share>, backlog: Backlog): Promise<void> {
     const { clock, observer, run } = this.#p;
     const begun = clock.monotonic();
     const each = [...shares].map(([n, share]) => ({ sink: this.#sinks[n]!, share }));
@@ -179,7 +188,11 @@ export class Filler {
     const filled = new Map<FillSink, bigint>();
     try {
       await run(job);
-      for (const { sink, share } of each) filled.set(sink, await this.#judge(sink, share));
+      for (const { sink, share } of each) {
+        const { filled: taken, idle } = await this.#judge(sink, share);
+        filled.set(sink, taken);
+        if (idle) this.#passBy(sink, { plan: job.plan, wanted: share.wanted }, backlog);
+      }
     } finally {
       await this.#release(shares.keys());
       const ms = clock.monotonic() - begun;
@@ -341,8 +354,8 @@ export class Filler {
    * How many positions of the share are there. A sink that took nothing of what it was given, and did not lose it to others,
    * has something the matter.
    */
-  async #judge(s: FillSink, { wanted }: Share): Promise<bigint> {
-    if (wanted.size === 0) return 0n;
+  async #judge(s: FillSink, { wanted }: Share): Promise<{ readonly filled: bigint; readonly idle: boolean }> {
+    if (wanted.size === 0) return { filled: 0n, idle: false };
     let filled = 0n;
     await this.#orLeftOut(s, async () => {
       for (const [stream, ranges] of wanted) {
@@ -352,13 +365,21 @@ export class Filler {
     });
     const idle = filled > 0n ? 0 : (this.#idle.get(s.name) ?? 0) + 1;
     this.#idle.set(s.name, idle % MOST_IDLE);
-    if (idle >= MOST_IDLE && !this.#failed.has(s.name)) {
-      const passed = [...(this.#passed.get(s.name) ?? []), wanted];
-      this.#passed.set(s.name, passed);
-      const { fenced } = s.coverage;
-      if (fenced !== null || passed.length >= MOST_PASSED) this.#failed.set(s.name, fenced);
+    return { filled, idle: idle >= MOST_IDLE && !this.#failed.has(s.name) };
+  }
+
+  #passBy(s: FillSink, window: Passed, { lacks, pieces }: Backlog): void {
+    const { plan } = window;
+    const passed = [...(this.#passed.get(s.name) ?? []), window];
+    const { fenced } = s.coverage;
+    const isMany = passed.filter((p) => p.plan === plan).length >= MOST_PASSED;
+    if (fenced !== null || (isMany && plan === null)) this.#failed.set(s.name, fenced);
+    // A table that has become another takes nothing of an earlier plan, and all of a later one.
+    if (isMany && plan !== null) {
+      const same = planPhases(lacks, pieces ?? new Map()).filter((p) => p.plan === plan);
+      passed.push({ plan, wanted: unionOf(same.flatMap((p) => p.lacks.get(s.name) ?? [])) });
     }
-    return filled;
+    this.#passed.set(s.name, passed);
   }
 
   async #release(sinks: Iterable<number>): Promise<void> {
@@ -374,10 +395,13 @@ function within(lacks: Wanted | undefined, bounds: Wanted): Wanted {
   return new Map(kept.filter(([, ranges]) => ranges.length > 0));
 }
 
-function without(lacks: Wanted, passed: readonly Wanted[]): Wanted {
+function without(lacks: Wanted, passed: readonly Passed[]): Wanted {
   const left = [...lacks].map(
     ([stream, ranges]) =>
-      [stream, passed.reduce((r, of) => subtractRanges(r, of.get(stream) ?? []), ranges)] as const,
+      [
+        stream,
+        passed.reduce((r, { wanted }) => subtractRanges(r, wanted.get(stream) ?? []), ranges),
+      ] as const,
   );
   return new Map(left.filter(([, ranges]) => ranges.length > 0));
 }

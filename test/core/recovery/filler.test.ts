@@ -274,3 +274,41 @@ test("windows end where the plan of their records does; what no plan is there fo
   expect(done).toEqual([[null, "0-2"], 1, ["a", "2-4"], 1, ["a", "6-9"], 1, [null, "9-10"], 1]);
   expect([[...left], failure]).toEqual([[["typed", 2n]], gone]);
 });
+
+test("an earlier plan of which a sink takes nothing is passed by, however long it held", async () => {
+  const clock = new ManualClock();
+  const typed = new Place();
+  const spans = Array.from({ length: 10 }, (_, i) => ({ stream: STREAM, ...span(10 * i, 10 * i + 10) }));
+  const look = async (): Promise<Backlog> => {
+    const lacks = subtractRanges([span(0, 100)], normalRanges(typed.has));
+    return {
+      lacks: new Map(lacks.length === 0 ? [] : [["typed", new Map([[STREAM, lacks]])]]),
+      // Each more than a window.
+      index: spans.map((s, n) => ({ id: `s${n}`, targets: [], spans: [s], rows: 10, bytes: 2_000 })),
+      away: new Map(),
+      pieces: new Map([
+        [
+          "typed",
+          new Map([
+            [
+              STREAM,
+              [
+                { from: 0n, plan: "old" },
+                { from: 80n, plan: null },
+              ],
+            ],
+          ]),
+        ],
+      ]),
+    };
+  };
+  const tried: (string | null)[] = [];
+  const run = async ({ wanted, plan }: FillJob): Promise<void> => {
+    tried.push(plan);
+    if (plan === null) typed.has = normalRanges([...typed.has, ...[...wanted.values()].flat()]);
+  };
+  const sinks: FillSink[] = [{ name: "typed", after: [], coverage: typed }];
+  const { left, failed } = await new Filler(sinks, OPTIONS, { clock, look, run }).run();
+  expect(tried).toEqual([...Array.from({ length: 8 }, () => "old"), null, null]);
+  expect([[...left], [...failed]]).toEqual([[["typed", 80n]], [["typed", null]]]);
+});
