@@ -202,4 +202,21 @@ describe.skipIf(real === null)("rows by a registered schema", () => {
       { id: 1, note: "n", qty: 2 },
     ]);
   });
+
+  test.each(["protobuf", "json_schema"] as const)(
+    "a newest version that lacks a field of before is followed by one that has it: %s",
+    async (format) => {
+      const encode: RowEncode = { format, subject: `lacks-${format}-value`, record: "acme.orders.Row" };
+      const both = [column("a", "int32"), column("b", "int32")];
+      const { text } = await rowSchema(client, encode, both, true);
+      const less =
+        format === "protobuf" ? text.replace(/.* b = .*\n/, "") : text.replace(/,"b":\{[^}]*\}/, "");
+      expect(less.length).toBeLessThan(text.length);
+      const schema = { format: format === "protobuf" ? format : "json", text: less } as const;
+      await client.register(encode.subject, schema, false);
+      for (let run = 0; run < 2; run++) await rowSchema(client, encode, both, true);
+      const versions = await client.versions(encode.subject);
+      expect(versions.map((v) => /\bb\b/.test(v.text))).toEqual([true, false, true]);
+    },
+  );
 });

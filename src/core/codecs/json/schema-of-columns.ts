@@ -37,8 +37,38 @@ export function jsonSchemaOf(
   const known = before === null ? null : parsed(before);
   if (before === null || known === null) return JSON.stringify(own);
   const all = merged(known, own);
+  const { $comment: _, ...bare } = known;
   // Registries print what they keep as they like.
-  return JSON.stringify(all) === JSON.stringify(known) ? before : JSON.stringify(all);
+  return JSON.stringify(all) === JSON.stringify(bare) ? before : JSON.stringify(all);
+}
+
+/** `after`, with the properties that `before` has besides. */
+export function joinedJsonSchemas(before: string, after: string): string {
+  const [known, next] = [parsed(before), parsed(after)];
+  if (known === null) return after;
+  return next === null ? before : JSON.stringify(merged(known, next));
+}
+
+/** The same schema by another text: some registries take no order of properties for a new version. */
+export function commentedJsonSchema(text: string, comment: string): string {
+  return JSON.stringify({ ...parsed(text), $comment: comment });
+}
+
+/** A pointer to each property, those within behind it; in order of declaration. Null: no schema with properties. */
+export function propertyPaths(text: string): readonly string[] | null {
+  const schema = parsed(text);
+  return schema === null ? null : pathsWithin(schema, []);
+}
+
+function pathsWithin(node: Node, path: readonly string[]): string[] {
+  return Object.entries(node).flatMap(([key, value]) => {
+    if (!isNode(value)) return [];
+    if (key !== "properties") return pathsWithin(value, [...path, key]);
+    return Object.entries(value).flatMap(([name, property]) => {
+      const own = [...path, key, name];
+      return [JSON.stringify(own), ...(isNode(property) ? pathsWithin(property, own) : [])];
+    });
+  });
 }
 
 function parsed(text: string): Node | null {

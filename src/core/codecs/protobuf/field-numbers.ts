@@ -64,6 +64,15 @@ export function numbersOfVersions(versions: readonly SchemaText[], message: stri
   return all;
 }
 
+/** Each field with its number, those within behind it; in order of declaration. */
+export function fieldPaths({ numbers, within }: FieldNumbers, path = ""): string[] {
+  return [...numbers].flatMap(([name, n]) => {
+    const own = `${path}/${name}=${n}`;
+    const inner = within.get(name);
+    return inner === undefined ? [own] : [own, ...fieldPaths(inner, own)];
+  });
+}
+
 function numbersOf(desc: DescMessage, depth: number): FieldNumbers {
   const within = new Map<string, FieldNumbers>();
   const declared = new Map<string, DeclaredField>();

@@ -10,11 +10,15 @@ import {
   type ProtoType,
 } from "./message-of-columns.ts";
 
-/** `record`: full name. Throws encode.unsupported. */
+/**
+ * `record`: full name. `order`: one of those in which fields can be declared, the same message by another text: rotations
+ * first, then all of them again for each order within the messages within. Throws encode.unsupported.
+ */
 export function protobufSchemaOf(
   fields: readonly ColumnField[],
   record: string,
   numbers: FieldNumbers,
+  order = 0,
 ): string {
   const { name, space } = partsOf(record);
   if (space.split(".").includes("google"))
@@ -22,7 +26,7 @@ export function protobufSchemaOf(
   const message = messageOfColumns(fields, name, numbers);
   const head = ['syntax = "proto3";', ...(space === "" ? [] : [`package ${space};`])];
   const imports = hasInstants(message) ? ['import "google/protobuf/timestamp.proto";'] : [];
-  return `${[...head, ...imports, messageText(message, "")].join("\n\n")}\n`;
+  return `${[...head, ...imports, messageText(message, "", order)].join("\n\n")}\n`;
 }
 
 export function partsOf(record: string): { readonly name: string; readonly space: string } {
@@ -36,17 +40,21 @@ function hasInstants({ fields }: ProtoMessage): boolean {
   );
 }
 
-function messageText({ name, fields, reserved }: ProtoMessage, indent: string): string {
+function messageText({ name, fields, reserved }: ProtoMessage, indent: string, order: number): string {
   const inner = `${indent}  `;
   const lines = [`${indent}message ${name} {`];
   if (reserved.length > 0) {
     const ranges = reserved.map(([first, last]) => (first === last ? `${first}` : `${first} to ${last}`));
     lines.push(`${inner}reserved ${ranges.join(", ")};`);
   }
-  for (const { type } of fields) if (type.is === "message") lines.push(messageText(type.message, inner));
+  const first = order % Math.max(1, fields.length);
+  const within = Math.trunc(order / Math.max(1, fields.length));
+  for (const { type } of fields)
+    if (type.is === "message") lines.push(messageText(type.message, inner, within));
   const taken = new Map<string, number>();
   for (const f of fields) taken.set(jsonName(f.name), (taken.get(jsonName(f.name)) ?? 0) + 1);
-  for (const f of fields) lines.push(`${inner}${fieldText(f, taken.get(jsonName(f.name))! > 1)}`);
+  for (const f of [...fields.slice(first), ...fields.slice(0, first)])
+    lines.push(`${inner}${fieldText(f, taken.get(jsonName(f.name))! > 1)}`);
   return [...lines, `${indent}}`].join("\n");
 }
 

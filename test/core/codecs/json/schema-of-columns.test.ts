@@ -9,7 +9,7 @@ import fc from "fast-check";
 import { compileJson } from "../../../../src/core/codecs/json/compile.ts";
 import { encodeJsonColumns } from "../../../../src/core/codecs/json/encode.ts";
 import { fieldsOfJsonSchema } from "../../../../src/core/codecs/json/json-schema.ts";
-import { jsonSchemaOf } from "../../../../src/core/codecs/json/schema-of-columns.ts";
+import { commentedJsonSchema, jsonSchemaOf } from "../../../../src/core/codecs/json/schema-of-columns.ts";
 import { builderOf } from "../../../../src/core/types/column-builder.ts";
 import type { ColumnField } from "../../../../src/core/types/table-batch.ts";
 import { typeText } from "../../../../src/core/types/type-text.ts";
@@ -101,6 +101,9 @@ test("properties of the schema before stay, at any depth, and nothing new is the
   expect(Object.keys(properties.l.items.properties)).toEqual(["p", "q"]);
   const shown = JSON.stringify(JSON.parse(second), null, 2);
   expect(jsonSchemaOf([field("s", "struct<y string>")], "R", shown)).toBe(shown);
+  const commented = commentedJsonSchema(shown, "c");
+  expect(jsonSchemaOf([field("s", "struct<y string>")], "R", commented)).toBe(commented);
+  expect(jsonSchemaOf([field("z", "string")], "R", commented)).not.toContain("$comment");
   // Names that objects of JavaScript have are names.
   const odd = jsonSchemaOf([field("__proto__", "int32"), field("constructor", "string")], "R");
   const more = JSON.parse(jsonSchemaOf([field("a", "int32")], "R", odd)).properties;
