@@ -143,14 +143,14 @@ async function* one(o: BenchOptions, topic: Topic, table: Table): AsyncGenerator
   }
 }
 
-/** A backlog of many small sets, so that there are windows for two. */
+/** A backlog of many small sets in small row groups: there are windows for two, and what a commit waits for shows. */
 async function two(o: BenchOptions, topic: Topic, table: Table): Promise<Figure> {
   const proxy = await commitLatency(table.server.port, LATENCY_MS);
-  const pipeline = new Pipeline(o, topic, 'roll_bytes = "1MiB"');
+  const pipeline = new Pipeline(o, topic, 'roll_bytes = "512KiB"\nrow_group_bytes = "256KiB"');
   try {
-    const side = table.sink(proxy.port, 'commit_bytes = "256KiB"');
+    const side = table.sink(proxy.port, 'commit_bytes = "64KiB"');
     await pipeline.stream(await pipeline.config("raw", []));
-    const config = await pipeline.config("both", [side], '[recovery]\nwindow_bytes = "1MiB"');
+    const config = await pipeline.config("both", [side], '[recovery]\nwindow_bytes = "512KiB"');
     const commits: number[] = [];
     const run = (processes: number) => async () => {
       table.clear();
