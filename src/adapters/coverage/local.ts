@@ -14,7 +14,7 @@
  * versions to take a stale one for the highest.
  */
 import { link, mkdir, open, readdir, readFile, rename, stat, unlink } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { MAX_STATE_BYTES } from "../../core/coverage/state.ts";
 import { type DiskTrouble, diskTrouble, errnoOf } from "../../core/failure/disk.ts";
 import { Failure } from "../../core/failure/failure.ts";
@@ -168,8 +168,20 @@ export class LocalVersionedStore implements VersionedStore {
       await syncFolder(this.place);
     } catch (e) {
       await unlink(unfinished).catch(() => {});
-      throw coverageFailure(e, path);
+      // Somebody has written it meanwhile, and swept ours.
+      if (errnoOf(e) !== "ENOENT" || !(await isThere(path))) throw coverageFailure(e, path);
+      await syncFolder(this.place).catch((e) => {
+        throw coverageFailure(e, path);
+      });
     }
+    await this.#sweepWrites(`${basename(path)}-`);
+  }
+
+  /** Of a segment that is there: what others left of writing it, and what those who write it now can do without. */
+  async #sweepWrites(prefix: string): Promise<void> {
+    for (const name of await readdir(this.place).catch(() => []))
+      if (name.startsWith(prefix) && name.endsWith(UNFINISHED))
+        await unlink(join(this.place, name)).catch(() => {});
   }
 
   async getSegment(name: string): Promise<Uint8Array | null> {

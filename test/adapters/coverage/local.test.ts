@@ -117,6 +117,14 @@ describe("a local folder", () => {
     expect(await readdir(place)).toEqual([]);
   });
 
+  test("what a crash left of a segment is swept by whoever writes it next, and nobody's write fails by that", async () => {
+    await writeFile(join(place, "index-x.json-1.unfinished"), "half");
+    await writeFile(join(place, "index-xy.json-1.unfinished"), "another's");
+    await Promise.all(Array.from({ length: 40 }, () => store.putSegment("x", bytes("whole"))));
+    expect((await readdir(place)).toSorted()).toEqual(["index-x.json", "index-xy.json-1.unfinished"]);
+    expect(new TextDecoder().decode((await store.getSegment("x"))!)).toBe("whole");
+  });
+
   test("a version that two names lead to is one version: a crash between link and unlink loses nothing", async () => {
     await writeFile(join(place, "i1.0.unfinished"), "one");
     await link(join(place, "i1.0.unfinished"), join(place, "coverage-000000000001.json"));
