@@ -3,14 +3,15 @@
  * positions; its age is that of the file that holds its oldest position: since then the sink could have it.
  */
 import { rootOf } from "../adapters/parquet/template.ts";
+import { systemClock } from "../adapters/system/clock.ts";
 import { isBucketUrl } from "../core/config/bucket-url.ts";
 import { IndexSegments } from "../core/coverage/index-segments.ts";
-import { intersectRanges, normalRanges } from "../core/coverage/ranges.ts";
+import { intersectRanges, normalRanges, type Ranges, unionRanges } from "../core/coverage/ranges.ts";
 import type { IndexEntry } from "../core/coverage/state.ts";
 import { parseState } from "../core/coverage/state-json.ts";
 import type { Range } from "../core/ports/coverage.ts";
 import type { Cli } from "./cli.ts";
-import { type PipelineConfig, resolveSecrets, type SinkOf } from "./config-file.ts";
+import { type PipelineConfig, type ResolvedConfig, resolveSecrets, type SinkOf } from "./config-file.ts";
 import type { Gap } from "./coverage-summary.ts";
 
 export interface SizedGap extends Gap {
@@ -24,29 +25,67 @@ export interface SizedGap extends Gap {
   readonly gone: readonly Range[];
 }
 
+/** Null: it is not known, or there is no such file. */
 type AgeOf = (key: string) => Promise<number | null>;
+type IsThere = (key: string) => Promise<boolean>;
 
 export interface RawOfGaps {
   readonly index: readonly IndexEntry[];
   readonly ageOf: AgeOf;
+  readonly isThere: IsThere;
+  /** False: nothing of raw at all is there. Rather than lost, it is somewhere else. */
+  readonly anyThere: () => Promise<boolean>;
   readonly retentionMs: number | null;
 }
 
-/** Null where raw is in a sink of another kind, or nothing has landed. */
-export async function rawOfGaps(loaded: PipelineConfig, cli: Cli): Promise<RawOfGaps | null> {
+/**
+ * Null where raw is in a sink that cannot be read again, or nothing has landed. `gaps`: those that are looked at. `counted`: rows of a
+ * table are counted, since some of them may be gone; that files are there is always looked at.
+ */
+export async function rawOfGaps(
+  loaded: PipelineConfig,
+  cli: Cli,
+  gaps: readonly Gap[],
+  counted: boolean,
+): Promise<RawOfGaps | null> {
   const config = await resolveSecrets(loaded, cli.environment);
   const { sink, pipeline } = config;
+  if (sink.type === "postgres" && sink.mode === "append") return tableOfGaps(config, sink, gaps, counted);
   if (sink.type !== "parquet") return null;
   const { objectSinkStores } = await import("./object-stores.ts");
   const { versions } = objectSinkStores(pipeline.name, sink, "inspect", null);
   const newest = await versions.read();
   if (newest === null) return null;
   const state = parseState(newest.bytes, newest.name, newest.version);
-  return {
-    index: await new IndexSegments(versions, "inspect").all(state),
-    ageOf: await agesOf(sink),
-    retentionMs: sink.retention_ms ?? null,
+  const index = await new IndexSegments(versions, "inspect").all(state);
+  const ageOf = await agesOf(sink);
+  const isThere = async (key: string) => (await ageOf(key)) !== null;
+  const anyThere = () => isAnyThere(index, isThere);
+  return { index, ageOf, isThere, anyThere, retentionMs: sink.retention_ms ?? null };
+}
+
+async function tableOfGaps(
+  config: ResolvedConfig,
+  sink: SinkOf<"postgres">,
+  gaps: readonly Gap[],
+  counted: boolean,
+): Promise<RawOfGaps> {
+  const { RawTable } = await import("./raw-table.ts");
+  const table = new RawTable(config, sink);
+  const wanted = new Map<string, Ranges>();
+  for (const { stream, ranges } of gaps)
+    wanted.set(stream, unionRanges(wanted.get(stream) ?? [], normalRanges(ranges)));
+  const index = await table.stretches(wanted);
+  const byKey = new Map(index.map((e) => [e.targets[0]?.key, e]));
+  const ageOf = async (key: string) => {
+    const at = byKey.get(key)?.at ?? null;
+    return at === null ? null : Math.max(0, systemClock.now() - at);
   };
+  const isThere = async (key: string) => {
+    const entry = byKey.get(key);
+    return !counted || (entry !== undefined && (await table.isWhole(entry)));
+  };
+  return { index, ageOf, isThere, anyThere: () => table.hasRows(), retentionMs: null };
 }
 
 async function agesOf(sink: SinkOf<"parquet">): Promise<AgeOf> {
@@ -62,7 +101,7 @@ async function agesOf(sink: SinkOf<"parquet">): Promise<AgeOf> {
 
 export async function sizedGaps(
   gaps: readonly Gap[],
-  { index, ageOf, retentionMs }: RawOfGaps,
+  { index, ageOf, isThere, retentionMs }: RawOfGaps,
 ): Promise<readonly SizedGap[]> {
   const sized: SizedGap[] = [];
   for (const gap of gaps) {
@@ -75,26 +114,25 @@ export async function sizedGaps(
     const bytes = Math.round(holding.reduce((n, e) => n + e.bytes * sharesOf(e, gap), 0));
     const ageMs = key === undefined ? null : await ageOf(key);
     const expiresMs = ageMs === null || retentionMs === null ? null : Math.max(0, retentionMs - ageMs);
-    sized.push({ ...gap, bytes, ageMs, expiresMs, gone: await goneOf(gap, holding, ageOf) });
+    sized.push({ ...gap, bytes, ageMs, expiresMs, gone: await goneOf(gap, holding, isThere) });
   }
   return sized;
 }
 
-async function goneOf(gap: Gap, holding: readonly IndexEntry[], ageOf: AgeOf): Promise<readonly Range[]> {
+async function goneOf(gap: Gap, holding: readonly IndexEntry[], isThere: IsThere): Promise<readonly Range[]> {
   const gone: Range[] = [];
   for (const { targets, spans } of holding) {
-    const ages = await Promise.all(targets.map((t) => ageOf(t.key)));
-    if (ages.every((a) => a !== null)) continue;
+    const there = await Promise.all(targets.map((t) => isThere(t.key)));
+    if (!there.includes(false)) continue;
     const own = normalRanges(spans.filter((s) => s.stream === gap.stream));
     gone.push(...intersectRanges(own, normalRanges(gap.ranges)));
   }
   return normalRanges(gone);
 }
 
-/** Nothing of raw is there at all: rather than lost, it is somewhere else. */
-export async function isRawThere({ index, ageOf }: RawOfGaps): Promise<boolean> {
+async function isAnyThere(index: readonly IndexEntry[], isThere: IsThere): Promise<boolean> {
   for (const { targets } of index.toReversed())
-    for (const t of targets) if ((await ageOf(t.key)) !== null) return true;
+    for (const t of targets) if (await isThere(t.key)) return true;
   return index.length === 0;
 }
 

@@ -15,7 +15,7 @@ import {
   type StreamSummary,
   summarizeCoverage,
 } from "./coverage-summary.ts";
-import { isRawThere, rawOfGaps, type SizedGap, sizedGaps } from "./gap-sizes.ts";
+import { type RawOfGaps, rawOfGaps, type SizedGap, sizedGaps } from "./gap-sizes.ts";
 import { leasesText } from "./leases-text.ts";
 import { type PlanEpochSeen, planEpochs } from "./plans-seen.ts";
 import { shortPlan } from "./replay-plans.ts";
@@ -55,13 +55,14 @@ async function recordGone(options: InspectCoverageOptions, cli: Cli): Promise<vo
       at: "twg inspect coverage",
     });
   const loaded = await loadConfig(file);
-  const raw = await rawOfGaps(loaded, cli);
-  if (raw !== null && !(await isRawThere(raw)))
-    throw new Failure("recovery.raw_missing", "no file of raw is there: nothing is recorded as lost", {
+  const lacking = lackingOf(await placesOf(options, cli));
+  const raw = await rawOfGaps(loaded, cli, gapsOf(lacking), true);
+  if (raw !== null && !(await raw.anyThere()))
+    throw new Failure("recovery.raw_missing", "nothing of raw is there: nothing is recorded as lost", {
       at: file,
-      hint: "Is the folder mounted, and the path of the primary sink what it was?",
+      hint: "Is the folder mounted, and the path or the table of the primary sink what it was?",
     });
-  const places = await withGaps(await placesOf(options, cli), file, cli);
+  const places = raw === null ? lacking : await sized(lacking, raw);
   const lost = places.flatMap(({ sink, gaps }) => {
     const ranges = (gaps ?? []).flatMap((g) =>
       "gone" in g ? g.gone.map((r) => ({ stream: g.stream, ...r })) : [],
@@ -131,16 +132,27 @@ async function withGaps(
   config: string | undefined,
   cli: Cli,
 ): Promise<readonly Place[]> {
+  if (config === undefined) return places;
+  const all = lackingOf(places);
+  const gaps = gapsOf(all);
+  if (gaps.length === 0) return all;
+  const raw = await rawOfGaps(await loadConfig(config), cli, gaps, false);
+  return raw === null ? all : await sized(all, raw);
+}
+
+function lackingOf(places: readonly Place[]): readonly Place[] {
   const primary = places.find((p) => p.role === "primary_raw");
-  if (primary === undefined || config === undefined) return places;
-  const all = places.map((p) =>
+  if (primary === undefined) return places;
+  return places.map((p) =>
     p.role === "secondary" ? { ...p, gaps: gapsBetween(primary.streams, p.streams) } : p,
   );
-  if (all.every((p) => (p.gaps ?? []).length === 0)) return all;
-  const raw = await rawOfGaps(await loadConfig(config), cli);
-  if (raw === null) return all;
-  return await Promise.all(
-    all.map(async (p) => (p.gaps === undefined ? p : { ...p, gaps: await sizedGaps(p.gaps, raw) })),
+}
+
+const gapsOf = (places: readonly Place[]): readonly Gap[] => places.flatMap((p) => p.gaps ?? []);
+
+function sized(places: readonly Place[], raw: RawOfGaps): Promise<readonly Place[]> {
+  return Promise.all(
+    places.map(async (p) => (p.gaps === undefined ? p : { ...p, gaps: await sizedGaps(p.gaps, raw) })),
   );
 }
 
@@ -170,7 +182,7 @@ function gapsText(gaps: readonly (Gap | SizedGap)[], colour: boolean): string {
   if (gaps.length === 0) return "gaps: none\n";
   const lines = gaps.map((g) => {
     const positions = g.ranges.reduce((n, r) => n + (r.next - r.from), 0n);
-    const size = "bytes" in g ? `, about ${formatBytes(g.bytes)} of raw${ageText(g.ageMs)}` : "";
+    const size = "bytes" in g ? `, about ${formatBytes(g.bytes)} of raw${ageText(g)}` : "";
     const left =
       "expiresMs" in g && g.expiresMs !== null ? expiryText(g.expiresMs, g.ageMs ?? 0, colour) : "";
     const gone = "gone" in g && g.gone.length > 0 ? `; gone from raw: ${spansText(g.gone)}` : "";
@@ -185,8 +197,9 @@ function expiryText(leftMs: number, ageMs: number, colour: boolean): string {
   return leftMs < (leftMs + ageMs) / 4 ? styled(text, "red", colour) : text;
 }
 
-function ageText(ms: number | null): string {
-  return ms === null ? ", whose oldest file is not there" : `, the oldest ${formatDuration(ms)} old`;
+function ageText({ ageMs, gone }: SizedGap): string {
+  if (ageMs !== null) return `, the oldest ${formatDuration(ageMs)} old`;
+  return gone.length === 0 ? ", the oldest of unknown age" : ", whose oldest is not there";
 }
 
 function textOf(summary: CoverageSummary, colour: boolean): string {

@@ -1,7 +1,8 @@
-/** The decoder of a lane that is given raw files: row groups in memory, as far as sinks take them. */
+/** The decoder of a lane that is given raw: row groups of files and pages of a table, as far as sinks take them. */
 import { tmpdir } from "node:os";
 import { DuckEngine, sqlText } from "../adapters/duckdb/engine.ts";
 import { MemoryFile } from "../adapters/duckdb/memory-file.ts";
+import { PageRows } from "../adapters/postgres/replay/page-rows.ts";
 import type { FrameDecoder } from "../core/ports/lane-parts.ts";
 import type { Frame } from "../core/records/frame.ts";
 import type { RawBatch } from "../core/records/raw-batch.ts";
@@ -25,19 +26,25 @@ const ENGINE_GROUPS = 4;
 export function replayDecoder(options: ReplayDecoderOptions): FrameDecoder {
   const own = new OwnGroup(options);
   const others = new EngineRows(options);
+  const rows = new PageRows(options);
   let serial = -1;
-  let isOwn = false;
+  /** Null: those of the engine. */
+  let open: Pick<OwnGroup, "decode"> | null = null;
   return {
     resumes: true,
     decode: (bytes, frame, stream, _receivedAt, emit) => {
       const piece = unpackPiece(bytes);
       if (piece.serial !== serial) {
         serial = piece.serial;
-        isOwn = piece.form === "group" && own.open(piece.body);
-        if (!isOwn) others.open(piece);
+        open = null;
+        if (piece.form === "page") {
+          rows.open(piece.body);
+          open = rows;
+        } else if (piece.form === "group" && own.open(piece.body)) open = own;
+        else others.open(piece);
       }
-      if (isOwn) own.decode(stream, frame, emit);
-      else others.decode(frame, stream, emit);
+      if (open === null) others.decode(frame, stream, emit);
+      else open.decode(stream, frame, emit);
     },
   };
 }

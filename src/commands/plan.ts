@@ -181,10 +181,14 @@ function duplicatesPlan({ sinks, dedup, pipeline }: PipelineConfig): Plan {
   return [["duplicates", text]];
 }
 
-function recoveryText({ sinks, sink, pipeline, recovery }: PipelineConfig): string {
+function recoveryText({ sinks, sink, pipeline, recovery, decode }: PipelineConfig): string {
   if (sinks.length === 1) return "none: with one sink, which is raw itself, there is nothing to recover";
-  if (sink.type !== "parquet")
-    return `none: this version reads raw again from Parquet files, and raw is in a sink of type ${sink.type}`;
+  const readable = sink.type === "parquet" || (sink.type === "postgres" && sink.mode === "append");
+  if (!readable) {
+    const what =
+      sink.type === "postgres" ? "a table of the latest record of each key" : `a sink of type ${sink.type}`;
+    return `none: this version reads raw again from Parquet files and from tables to which rows are added, and raw is in ${what}`;
+  }
   const by = {
     ingest: "by `twg recover`, or a process with role recovery",
     recovery: "by this process, which does not read the source and holds nothing while no sink is behind",
@@ -193,11 +197,19 @@ function recoveryText({ sinks, sink, pipeline, recovery }: PipelineConfig): stri
   const { max_bytes_per_s: bytes, max_records_per_s: records, window_bytes } = recovery;
   const rate = [
     bytes === undefined
-      ? `${formatBytes(RECOVERY_BESIDE_BYTES_PER_S)}/s of raw files while a pipeline writes raw, as fast as it goes else`
-      : `${formatBytes(bytes)}/s of raw files`,
+      ? `${formatBytes(RECOVERY_BESIDE_BYTES_PER_S)}/s of raw while a pipeline writes raw, as fast as it goes else`
+      : `${formatBytes(bytes)}/s of raw`,
     ...(records === undefined ? [] : [`${records} records/s`]),
   ].join(", ");
-  return `what a secondary sink misses is a gap, which \`twg inspect coverage\` shows; it is filled ${by}: windows of ${formatBytes(window_bytes)}, ${rate}`;
+  const rows =
+    sink.type === "postgres"
+      ? `; rows are read by an index of ${sink.table} on topic, partition and offset, which has to be there`
+      : "";
+  const plans =
+    sink.type === "postgres" && decode !== null
+      ? "; they are decoded by the configuration of now, since beside a table none of their time is kept"
+      : "";
+  return `what a secondary sink misses is a gap, which \`twg inspect coverage\` shows; it is filled ${by}: windows of ${formatBytes(window_bytes)}, ${rate}${rows}${plans}`;
 }
 
 function httpText({ observability }: PipelineConfig): string {

@@ -112,6 +112,7 @@ function laneSink(
       // A secondary one waits for the primary: what comes meanwhile counts into what it may hold.
       commitBytes: secondary === null ? commitBytes : Number.MAX_SAFE_INTEGER,
       upsert: sink.mode === "upsert",
+      indexed: secondary === null && sink.mode === "append",
     },
     crashAt: crashPlan(process.env.TWG_CRASH_AT, secondary === null ? null : sink.name),
   };

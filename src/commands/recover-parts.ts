@@ -1,4 +1,4 @@
-/** A run that reads raw again: the runner of a stream with raw files for a source and nothing for a primary sink. */
+/** A run that reads raw again: the runner of a stream with raw for a source and nothing for a primary sink. */
 import { randomBytes } from "node:crypto";
 import { spawnWorkerLane } from "../adapters/lanes/worker-host.ts";
 import { systemClock } from "../adapters/system/clock.ts";
@@ -24,9 +24,8 @@ import type { DecodePlan } from "./decode-plan.ts";
 import { type DedupService, dedupService } from "./dedup-service.ts";
 import type { LaneConfig, ReplayLaneSink } from "./lane-config.ts";
 import type { SchemaService } from "./lane-schemas.ts";
-import { objectSinkStores } from "./object-stores.ts";
-import { byIncarnation, rawSinkOf } from "./recover-plan.ts";
-import { rawSets } from "./recover-sets.ts";
+import { type Raw, rawOf } from "./raw-of.ts";
+import { byIncarnation } from "./recover-plan.ts";
 import { ReplayBuffers } from "./replay-buffers.ts";
 import { decodeOfPlan, EarlierPlans, hasOwnColumns, tellsClashes } from "./replay-plans.ts";
 import { schemaService } from "./schema-service.ts";
@@ -57,6 +56,7 @@ export interface ReplayScope {
 /** What runs over raw have in common, one after the other in one process. */
 export interface ReplayHost {
   readonly config: ResolvedConfig;
+  readonly raw: Raw;
   readonly beside: readonly Beside[];
   readonly observer: Observer;
   readonly schemas: SchemaService | null;
@@ -86,13 +86,14 @@ export function replayHosts({ config, whole, observer, limit }: ReplayScope): Re
   const leaseMs = whole.recovery.lease_ms;
   const context = { instance, shared: false, lanes: LANES, laneLife, leaseMs, observer };
   const beside = besideParts(config, context);
-  const stores = objectSinkStores(config.pipeline.name, rawSinkOf(config), instance, null);
+  const raw = rawOf(whole);
+  const stores = raw.stores(instance);
   const schemas = schemaService(whole, stores, { instance: id, observer });
   const dedup = dedupService(config, schemas, { instance, live: false });
   const { recovery } = config;
   const size = new SizeEstimate(config.pipeline.record_size_est_bytes);
   const now: ReplayHost = {
-    ...{ config, beside, observer, schemas, dedup, fixedColumns: false },
+    ...{ config, raw, beside, observer, schemas, dedup, fixedColumns: false },
     admission: () =>
       new Admission(systemClock, new Budget({ maxBytes: recovery.max_bytes, owners: [0] }), limit, size),
     life: () => `${id}.${spawned++}`,
@@ -112,8 +113,12 @@ export function replayHosts({ config, whole, observer, limit }: ReplayScope): Re
       dedup: dedupService(earlier, service, { instance, live: false }),
     };
   };
-  const { plans: versions } = stores;
-  return { now, plans: new EarlierPlans(new PlanBook({ versions, instance }), versions.place), of };
+  return { now, plans: earlierPlans(raw, instance, whole.file), of };
+}
+
+function earlierPlans({ plans: versions }: Raw, instance: string, file: string): EarlierPlans {
+  if (versions === null) return new EarlierPlans({ plan: async () => null }, file);
+  return new EarlierPlans(new PlanBook({ versions, instance }), versions.place);
 }
 
 export interface Replay {
@@ -128,23 +133,20 @@ export interface Replay {
  * One run, of what raw files are known for. `beside`: those of the host's sinks that take part, numbered among themselves.
  */
 export function replayRunner(host: ReplayHost, beside: readonly Beside[], replay: Replay): Runner {
-  const { config, observer, schemas, dedup, fixedColumns } = host;
+  const { config, raw, observer, schemas, dedup, fixedColumns } = host;
   const { index, cuts } = replay;
   const wanted = indexedOf(replay);
-  const raw = rawSinkOf(config);
   const streams = [...byIncarnation(wanted).values()].flat();
   const source = new ReplaySource(
     streams.map((id) => ({ id, span: spanOf(wanted.get(streamKey(id))!) })),
-    { order: new ReplayOrder(index, wanted), read: rawSets(raw) },
+    { order: new ReplayOrder(index, wanted), read: raw.read },
   );
   const { pipeline } = config;
   const sink: ReplayLaneSink = {
     kind: "replay",
     cuts,
     fixedColumns,
-    rowGroupBytes: raw.row_group_bytes,
-    rollBytes: raw.roll_bytes,
-    rollIntervalMs: raw.roll_interval_ms,
+    ...raw.rolls,
   };
   const coverage = new ReplayCoverage(wanted, streams[0]?.incarnation ?? 0);
   const tables = keptTables(beside);

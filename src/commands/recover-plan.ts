@@ -2,25 +2,24 @@
 import { linuxIdentity } from "../adapters/coverage/host-identity.ts";
 import { readBytes } from "../adapters/registry/schema-files.ts";
 import type { DecodeSection } from "../core/config/decode-options.ts";
-import { IndexSegments } from "../core/coverage/index-segments.ts";
 import { PlanBook } from "../core/coverage/plan-book.ts";
 import { intersectRanges, normalRanges, unionRanges } from "../core/coverage/ranges.ts";
-import { type CoverageState, EMPTY_STATE, type IndexEntry } from "../core/coverage/state.ts";
-import { parseState } from "../core/coverage/state-json.ts";
+import type { CoverageState, IndexEntry } from "../core/coverage/state.ts";
 import { isRecovery } from "../core/coverage/windows.ts";
 import { asFailure, Failure } from "../core/failure/failure.ts";
 import type { Range } from "../core/ports/coverage.ts";
 import type { VersionedStore } from "../core/ports/versioned-store.ts";
-import { type StreamId, type StreamKey, streamParts } from "../core/records/stream.ts";
+import type { StreamId, StreamKey } from "../core/records/stream.ts";
 import type { PlanPieces } from "../core/recovery/plan-phases.ts";
 import { ReplayOrder, type Wanted } from "../core/recovery/replay-order.ts";
 import type { Cli } from "./cli.ts";
-import type { PipelineConfig, ResolvedConfig, SinkOf } from "./config-file.ts";
+import type { PipelineConfig, ResolvedConfig } from "./config-file.ts";
 import { type Gap, gapsBetween, summarizeCoverage } from "./coverage-summary.ts";
-import { objectSinkStores } from "./object-stores.ts";
 import { PresentPlans } from "./plan-epochs.ts";
+import { rawOf } from "./raw-of.ts";
 import { piecesOf } from "./replay-plans.ts";
 import { type StateAt, statesOfSink } from "./sink-states.ts";
+import { streamIdOf } from "./stream-id.ts";
 
 export interface RecoverChoice {
   /** Empty: all beside the primary one. */
@@ -47,6 +46,8 @@ export interface RecoverPlan {
   readonly away: ReadonlyMap<string, Failure>;
   /** By which plans records of the gaps were decoded at their time. */
   readonly pieces: PlanPieces;
+  /** Records are decoded, and by which plan they were at their time is kept nowhere: by the one of now. */
+  readonly forgetful: boolean;
   /** A pipeline writes raw, as far as it is known of its process. */
   readonly live: boolean;
 }
@@ -76,15 +77,6 @@ export function sinksToFill<S extends Pick<PipelineConfig["sink"], "name" | "rol
   return secondary.filter((s) => chosen.includes(s) || (decodes && s.receives === "rejected"));
 }
 
-/** Throws recovery.unsupported where raw is of another kind. */
-export function rawSinkOf(config: ResolvedConfig): SinkOf<"parquet"> {
-  if (config.sink.type === "parquet") return config.sink;
-  throw new Failure("recovery.unsupported", `raw is in a sink of type ${config.sink.type}`, {
-    at: config.file,
-    hint: "This version reads raw again from Parquet files, in a folder or a bucket",
-  });
-}
-
 /** Throws cli.usage for a topic that is not in raw. */
 export async function planRecovery(
   loaded: PipelineConfig,
@@ -93,10 +85,8 @@ export async function planRecovery(
   cli: Cli,
   narrow: Narrow = (_, gaps) => gaps,
 ): Promise<RecoverPlan> {
-  const raw = rawSinkOf(config);
-  const { versions, plans } = objectSinkStores(config.pipeline.name, raw, "recover", null);
-  const newest = await versions.read();
-  const state = newest === null ? EMPTY_STATE : parseState(newest.bytes, newest.name, newest.version);
+  const raw = rawOf(config);
+  const state = await raw.state();
   const has = summarizeCoverage(state).streams;
   checkTopics(choice.topics, [...has.map((s) => s.topic), ...(loaded.source.topics ?? [])], config.file);
   const seen: SinkGaps[] = [];
@@ -112,7 +102,9 @@ export async function planRecovery(
         away.set(sink.name, asFailure(e));
       }
     }
-  const pieces = choice.replan ? new Map() : await piecesOfGaps(config, seen, plans).catch(asFailure);
+  const { plans } = raw;
+  const isPlanOfNow = choice.replan || plans === null;
+  const pieces = isPlanOfNow ? new Map() : await piecesOfGaps(config, seen, plans).catch(asFailure);
   // By what the records of derived rows were decoded is not known: what is as it is in raw needs no plan.
   if (pieces instanceof Failure)
     for (const { sink, gaps } of seen) if (gaps.length > 0 && isDerived(config, sink)) away.set(sink, pieces);
@@ -120,9 +112,10 @@ export async function planRecovery(
   const wanted = new Map<StreamKey, readonly Range[]>();
   for (const { stream, ranges } of sinks.flatMap((s) => s.gaps))
     wanted.set(stream, unionRanges(normalRanges(wanted.get(stream) ?? []), normalRanges(ranges)));
-  const index = wanted.size === 0 ? [] : await wholeIndex(state, versions);
+  const index = wanted.size === 0 ? [] : await raw.index(state, wanted);
   const known = pieces instanceof Failure ? new Map() : pieces;
-  return { sinks, wanted, index, away, pieces: known, live: isWritten(state) };
+  const forgetful = config.decode !== null && plans === null;
+  return { sinks, wanted, index, away, pieces: known, forgetful, live: isWritten(state) };
 }
 
 const isDerived = ({ sinks }: ResolvedConfig, name: string): boolean =>
@@ -154,14 +147,6 @@ function checkTopics(named: readonly string[], known: readonly string[], file: s
   });
 }
 
-/** Oldest first. */
-export async function wholeIndex(
-  state: CoverageState,
-  versions: VersionedStore,
-): Promise<readonly IndexEntry[]> {
-  return await new IndexSegments(versions, "recover").all(state);
-}
-
 function narrowed(gap: Gap, { topics, from, to }: RecoverChoice): readonly Gap[] {
   if (topics.length > 0 && !topics.includes(gap.topic)) return [];
   const last = gap.ranges.at(-1)?.next ?? 0n;
@@ -174,7 +159,7 @@ export function unindexed({ index, wanted }: RecoverPlan, at: string): Failure |
   const [first] = new ReplayOrder(index, wanted).missing(wanted);
   if (first === undefined) return null;
   const [stream, [range]] = first;
-  const text = `no raw file is known for ${stream} [${range?.from}, ${range?.next})`;
+  const text = `nothing in raw is known for ${stream} [${range?.from}, ${range?.next})`;
   return new Failure("recovery.raw_missing", text, { at });
 }
 
@@ -185,11 +170,4 @@ export function positionsOf(gaps: readonly Gap[]): bigint {
 /** Streams by the incarnation of their topic: one run can have one of each name. */
 export function byIncarnation(wanted: Wanted): ReadonlyMap<number, readonly StreamId[]> {
   return Map.groupBy([...wanted.keys()].map(streamIdOf), (id) => id.incarnation);
-}
-
-function streamIdOf(key: StreamKey): StreamId {
-  const { transport, ...parts } = streamParts(key);
-  if (transport !== "kafka")
-    throw new Failure("recovery.unsupported", "only records of Kafka can be recovered", { at: key });
-  return { transport, ...parts };
 }

@@ -126,6 +126,8 @@ function tellPlan(plan: RecoverPlan, options: RecoverOptions, cli: Cli): void {
     { head: "PLAN" },
   ] as const;
   cli.out(renderTable(columns, rows, cli.outColour));
+  if (plan.forgetful)
+    cli.out("raw is in a table, beside which no plans are kept: all of it is decoded by the plan of now\n");
 }
 
 function tellDone(

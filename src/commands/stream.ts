@@ -16,7 +16,7 @@ import {
 } from "./config-file.ts";
 import { crashHook, crashPlan } from "./crash-hook.ts";
 import { exitCodeOf } from "./exit-code.ts";
-import { rawSinkOf } from "./recover-plan.ts";
+import { rawOf } from "./raw-of.ts";
 import { watchSecrets } from "./secret-watch.ts";
 import { listenToSignals } from "./signals.ts";
 import { useStateFolder } from "./state-folder.ts";
@@ -67,7 +67,7 @@ async function runRecovery(
     throw new Failure("cli.usage", "--accept-gap is about the source, which recovery does not read", {
       at: options.config,
     });
-  rawSinkOf(resolved);
+  rawOf(resolved);
   const telemetry = telemetryOf(resolved, options, cli, () => {});
   const { observer } = telemetry;
   const { name: pipeline } = loaded.pipeline;

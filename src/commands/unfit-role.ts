@@ -17,5 +17,11 @@ export function unfitRole(config: CheckedConfig): Problem[] {
   };
   if (beside.length === 0) return role === "both" ? [] : say("with one sink there is nothing to recover");
   if (raw === undefined || raw.type === "parquet") return [];
-  return say(`raw is in a sink of type ${raw.type}: this version reads raw again from Parquet files`);
+  if (raw.type === "postgres")
+    return raw.mode === "append"
+      ? []
+      : say("a table of the latest record of each key is not all that was read");
+  return say(
+    `raw is in a sink of type ${raw.type}: this version reads raw again from Parquet files and from tables`,
+  );
 }

@@ -54,7 +54,12 @@ export async function replayedBatches(
 }
 
 /** As the source gives them to a lane and its decoder reads them. */
-async function batchesOf(set: IndexEntry, read: ReadSet, id: StreamId, span: Range): Promise<RawBatch[]> {
+export async function batchesOf(
+  set: IndexEntry,
+  read: ReadSet,
+  id: StreamId,
+  span: Range,
+): Promise<RawBatch[]> {
   const order = new ReplayOrder([set], new Map([[streamKey(id), [span]]]));
   const source = new ReplaySource([{ id, span }], { order, read });
   const decoder = replayDecoder({

@@ -248,7 +248,8 @@ test("a role that recovers needs raw that can be read again", () => {
   };
   expect(withRole(RAW + files("b"))).toEqual([]);
   expect(withRole(RAW)).toEqual(["config.conflict pipeline.role"]);
-  expect(withRole(table("t", 'role = "primary_raw"') + files("b"))).toEqual([
+  expect(withRole(table("t", 'role = "primary_raw"') + files("b"))).toEqual([]);
+  expect(withRole(table("t", 'role = "primary_raw"\nmode = "upsert"') + files("b"))).toEqual([
     "config.conflict pipeline.role",
   ]);
 });

@@ -7,7 +7,7 @@ import type { Chance } from "../../core/time/chance.ts";
 import type { Clock, Timer } from "../../core/time/clock.ts";
 import { endPointHash } from "./end-point-hash.ts";
 import { Login } from "./session/login.ts";
-import { PgSession, type Result } from "./session/session.ts";
+import { type Exchange, PgSession, type Result } from "./session/session.ts";
 import type { PostgresHost, PostgresSettings } from "./settings.ts";
 import type { Statement } from "./wire/frontend.ts";
 import * as frontend from "./wire/frontend.ts";
@@ -151,6 +151,14 @@ export class PgConnection {
     });
   }
 
+  /**
+   * A COPY TO STDOUT, and statements around it, in the simple protocol: `take` gets its bytes in pieces, which are its own; resolves
+   * with the number of rows. `maxBytes`: of a piece.
+   */
+  async copyOut(sql: string, maxBytes: number, take: (bytes: Uint8Array) => void): Promise<number> {
+    return copiedRows(await this.#exchange(frontend.simpleQuery(sql), true, { maxBytes, take }));
+  }
+
   /** Ends it at once; what is under way fails. */
   close(): void {
     this.#life.abort();
@@ -247,11 +255,16 @@ export class PgConnection {
     });
   }
 
-  #exchange(request: Uint8Array, cancel = true): Promise<readonly Result[]> {
+  #exchange(
+    request: Uint8Array,
+    cancel = true,
+    out?: NonNullable<Exchange["out"]>,
+  ): Promise<readonly Result[]> {
     return new Promise((resolve, reject) => {
       const timer = this.#deadline(cancel);
       this.#live().begin({
         request,
+        ...(out === undefined ? {} : { out }),
         done: (results) => {
           timer.cancel();
           resolve(results);

@@ -48,6 +48,8 @@ export interface CopySetOptions {
   readonly leavesHoles: boolean;
   /** The table has a unique index on it, and rows that are there already are not written again; null: nobody looks. */
   readonly rowKey: RowKey | null;
+  /** What lands is raw that recovery may read again. */
+  readonly indexed?: boolean;
   readonly lockTimeoutMs: number;
   /** Longest that a set stays open: what a COPY may take beside the time for an answer. */
   readonly intervalMs: number;
@@ -190,6 +192,7 @@ export class CopySet {
       rows: this.#count,
       bytes: this.blocks.length,
       byStream: this.#sizes(spans),
+      indexed: this.#o.indexed === true,
     };
     this.#leftOut = leftOut ?? null;
     const ended = await this.#orStartAnew(() => this.#end(set));

@@ -5,12 +5,17 @@ export const RECOVERY_CODES = {
   "recovery.unsupported": spec(
     "config",
     false,
-    "The raw sink is of a kind that this version cannot read again.",
+    "The raw sink is of a kind that this version cannot read again, or keeps the latest record of each key only.",
   ),
   "recovery.raw_missing": spec(
     "environment",
     false,
-    "A raw file that coverage names is not there. Was it removed or rewritten? What it held cannot be recovered from raw.",
+    "A raw file that coverage names, or rows of a raw table that it counts, are not there. Were they removed or rewritten? What they held cannot be recovered from raw.",
+  ),
+  "recovery.no_index": spec(
+    "environment",
+    false,
+    "The raw table has no index that leads to the rows of a partition in order: without it each page would read the whole table.",
   ),
   "recovery.not_indexed": spec(
     "environment",
@@ -32,8 +37,12 @@ export const RECOVERY_CODES = {
     false,
     "Records of raw cannot be decoded, or landed, as at their time: the configuration or the sink's table has changed since. `twg recover --replan` decodes them by the configuration of now.",
   ),
-  "recovery.not_raw": spec("runtime", false, "A file in the place of a raw file has other columns."),
-  "recovery.raw_order": spec("runtime", false, "A position stands twice in raw files, or out of order."),
+  "recovery.not_raw": spec(
+    "runtime",
+    false,
+    "A file in the place of a raw file has other columns, or rows of a raw table are not those that were written.",
+  ),
+  "recovery.raw_order": spec("runtime", false, "A position stands twice in raw, or out of order."),
   "recovery.behind": spec(
     "runtime",
     true,

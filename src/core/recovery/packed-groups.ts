@@ -1,9 +1,10 @@
-/** A piece of a set on its way to a lane: a head that says how it is to be read, then a row group, or where some lie. */
+/** A piece of a set on its way to a lane: a head that says how it is to be read, then a row group, where some lie, or rows of a table. */
 import { Failure } from "../failure/failure.ts";
 
 const WORD = 4;
 const HEAD_BYTES = 4 * WORD;
-const FORMS = ["group", "files"] as const;
+const FORMS = ["group", "files", "page"] as const;
+const FORM_BITS = 3;
 const TWO_LIVES = 4;
 const TEXT = new TextDecoder();
 const UTF8 = new TextEncoder();
@@ -13,7 +14,7 @@ export interface PackedPiece {
   readonly serial: number;
   /**
    * group: `body` is a row group as a file of its own, in which the positions of each stream rise. files: it is the
-   * paths of such files (`packPaths`), which belong together in no order.
+   * paths of such files (`packPaths`), which belong together in no order. page: rows of a raw table, of one stream in order.
    */
   readonly form: (typeof FORMS)[number];
   /** A topic that was made anew has positions in them twice: record ids tell its lives apart. */
@@ -47,7 +48,7 @@ export function unpackPiece(bytes: Uint8Array): PackedPiece {
   const flags = view.getUint32(0, true);
   return {
     serial: view.getUint32(WORD, true),
-    form: FORMS[flags & 1]!,
+    form: FORMS[flags & FORM_BITS]!,
     twoLives: (flags & TWO_LIVES) !== 0,
     body: bytes.subarray(HEAD_BYTES, HEAD_BYTES + length),
   };

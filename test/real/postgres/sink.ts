@@ -28,6 +28,8 @@ export interface SinkOptions {
   readonly rowKey?: boolean;
   /** Largest table that gets its index from us. */
   readonly maxBytes?: number;
+  /** The raw index is kept. */
+  readonly indexed?: boolean;
   readonly hook?: (point: TransactionPoint) => void;
   /** Members of a group beside each other. */
   readonly shared?: boolean;
@@ -66,6 +68,7 @@ export class Sink {
         leavesHoles: options.leavesHoles ?? false,
         rowKey: options.rowKey === true ? rowKeyOf("_twg_") : null,
         upsert: options.upsert ?? false,
+        indexed: options.indexed ?? false,
         prefix: "_twg_",
         commitBytes: 16 * 1024 * 1024,
         intervalMs: 1000,

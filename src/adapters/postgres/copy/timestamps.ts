@@ -37,6 +37,15 @@ export function putMilliseconds(view: DataView, at: number, high: number, low: n
   }
 }
 
+/** The milliseconds that a timestamp stands for, down to whole ones. Of infinity there are none. */
+export function millisecondsAt(view: DataView, at: number): number {
+  const high = view.getInt32(at);
+  // An int64 divided by 1000, from parts that a double holds exactly.
+  const quotient = Math.floor(high / 1000);
+  const rest = (high - quotient * 1000) * TWO_32 + view.getUint32(at + 4);
+  return quotient * TWO_32 + Math.floor(rest / 1000) + EPOCH_MS;
+}
+
 export function putInfinity(view: DataView, at: number, positive: boolean): void {
   view.setUint32(at, positive ? 0x7fff_ffff : 0x8000_0000);
   view.setUint32(at + 4, positive ? 0xffff_ffff : 0);

@@ -35,6 +35,8 @@ export interface Exchange {
   readonly request: Uint8Array;
   /** The server waits for data; only for a COPY. */
   copying?(): void;
+  /** What a COPY TO gives, piece by piece, none larger than that. What `take` throws ends the session. */
+  readonly out?: { readonly maxBytes: number; take(bytes: Uint8Array): void };
   /** The server is ready again: what the statements gave, or the first error. */
   done(results: readonly Result[]): void;
   failed(failure: Failure): void;
@@ -116,6 +118,7 @@ export class PgSession {
     this.#results = [];
     this.#rows = [];
     this.#error = null;
+    this.#framer.maxCopyBytes = exchange.out?.maxBytes ?? 0;
     this.#wire.write(exchange.request);
   }
 
@@ -179,6 +182,10 @@ export class PgSession {
           throw new Failure("internal.bug", "a statement that is no COPY asks for data");
         }
         return exchange.copying();
+      case "copy_data":
+        if (exchange.out === undefined)
+          throw new Failure("internal.bug", "a statement that is no COPY gives data");
+        return exchange.out.take(m.bytes);
       case "ready":
         this.transaction = m.status;
         this.#state = { at: "idle" };

@@ -7,6 +7,7 @@
  *   topic     incarnations                           lease     recovery windows
  *   reject    rows that were refused, with the reason, durable with the set that they were in
  *   receipt   the newest committed set of each writer: settles a COMMIT whose answer was lost; and what recovery brought
+ *   raw_index rows and bytes of each stretch of a stream in a raw table, of which recovery fills other sinks
  */
 import { Failure } from "../../../core/failure/failure.ts";
 import type { PgConnection } from "../client.ts";
@@ -30,6 +31,7 @@ export const STATE_TABLES = [
   "lease",
   "receipt",
   "reject",
+  "raw_index",
 ] as const;
 
 export type StateTable = (typeof STATE_TABLES)[number];
@@ -92,7 +94,15 @@ export function stateDdl({ schema, table }: StateNames): readonly string[] {
       `${SINK}, writer text NOT NULL, set_id text NOT NULL, rows bigint NOT NULL, bytes bigint NOT NULL,
        committed_at timestamptz NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (pipeline, sink, writer)`,
     ),
+    rawIndexDdl({ schema, table }),
   ];
+}
+
+/** Versions before did not make it: a state of theirs gets it with the next start. */
+function rawIndexDdl({ table }: StateNames): string {
+  return `CREATE TABLE IF NOT EXISTS ${table("raw_index")} (${SINK}, stream text NOT NULL, first bigint NOT NULL, next bigint NOT NULL,
+       rows bigint NOT NULL, bytes bigint NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp(),
+       PRIMARY KEY (pipeline, sink, stream, first), CHECK (first < next))`;
 }
 
 /** "there", or null where nothing was made yet. Throws coverage.newer_version, coverage.corrupt, postgres.not_durable. */
@@ -127,8 +137,15 @@ export async function lookAtState(connection: PgConnection, names: StateNames): 
 
 /** Makes what is missing. Two processes at once do not disturb each other. */
 export async function makeState(connection: PgConnection, names: StateNames): Promise<void> {
-  if ((await lookAtState(connection, names)) !== null) return;
+  const isThere = (await lookAtState(connection, names)) !== null;
+  if (isThere && (await hasRawIndex(connection, names))) return;
   const lock = `SELECT pg_advisory_xact_lock(hashtext(${literal(`twg.state.${names.schema}`)}))`;
-  await connection.script(["BEGIN", lock, ...stateDdl(names), "COMMIT"].join(";\n"));
+  const missing = isThere ? [rawIndexDdl(names)] : stateDdl(names);
+  await connection.script(["BEGIN", lock, ...missing, "COMMIT"].join(";\n"));
   await lookAtState(connection, names);
+}
+
+async function hasRawIndex(connection: PgConnection, names: StateNames): Promise<boolean> {
+  const { rows } = await connection.query("SELECT to_regclass($1)::text", names.table("raw_index"));
+  return (rows[0]?.[0] ?? null) !== null;
 }

@@ -9,6 +9,7 @@ import { Failure } from "../../../core/failure/failure.ts";
 const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
 /** Types of messages that a server sends. */
 const KNOWN = "RKSZENTDCGHWI123sntAcVdv";
+const COPY_DATA = "d".charCodeAt(0);
 
 /** Fields of an ErrorResponse or NoticeResponse that we use, by their letters. */
 export interface ServerNotice {
@@ -40,6 +41,8 @@ export type ServerMessage =
   | { readonly t: "row"; readonly values: readonly (string | null)[] }
   | { readonly t: "complete"; readonly tag: string }
   | { readonly t: "copy_in" }
+  /** A piece of what a COPY TO gives: with binary rows one row, or the head, or the end. */
+  | { readonly t: "copy_data"; readonly bytes: Uint8Array }
   /** Of no interest: parse and bind complete, row description, notifications and the like. */
   | { readonly t: "other" };
 
@@ -51,6 +54,8 @@ export class MessageFramer {
   #body: Uint8Array | null = null;
   #filled = 0;
   #first = true;
+  /** Of a piece of a COPY TO, whose rows may be larger than any other message. */
+  maxCopyBytes = 0;
 
   constructor(at: string, message: (m: ServerMessage) => void) {
     this.#at = at;
@@ -72,7 +77,8 @@ export class MessageFramer {
     const h = this.#head;
     const size = ((h[1]! << 24) | (h[2]! << 16) | (h[3]! << 8) | h[4]!) - 4;
     const known = KNOWN.includes(String.fromCharCode(h[0]!));
-    if (!known || size < 0 || size > MAX_MESSAGE_BYTES) throw this.#foreign(size);
+    const most = h[0] === COPY_DATA ? Math.max(this.maxCopyBytes, MAX_MESSAGE_BYTES) : MAX_MESSAGE_BYTES;
+    if (!known || size < 0 || size > most) throw this.#foreign(size);
     this.#first = false;
     this.#body = new Uint8Array(size);
     this.#filled = 0;
@@ -140,6 +146,8 @@ function parse(type: string, body: Uint8Array, at: string): ServerMessage {
       return { t: "complete", tag: cstring(r) };
     case "G":
       return { t: "copy_in" };
+    case "d":
+      return { t: "copy_data", bytes: body };
     default:
       return { t: "other" };
   }
