@@ -133,3 +133,16 @@ export async function resolveSecrets(
     decode: replaceRefs(config.decode, asked),
   };
 }
+
+/** With these of its sinks alone, in this order. What is written of each in the file is known by its number, and goes with it. */
+export function withSinks(config: ResolvedConfig, sinks: ResolvedConfig["sinks"]): ResolvedConfig {
+  const written = [...config.written].flatMap((path) => {
+    const [, number, option] = OPTION_OF_SINK.exec(path) ?? [];
+    if (number === undefined) return [path];
+    const to = sinks.findIndex((s) => s.name === config.sinks[Number(number)]?.name);
+    return to < 0 ? [] : [`sink[${to}]${option}`];
+  });
+  return { ...config, sinks, written: new Set(written) };
+}
+
+const OPTION_OF_SINK = /^sink\[(\d+)\](.*)$/;

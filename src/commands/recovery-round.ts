@@ -2,6 +2,7 @@
 import { Failure, fromWire } from "../core/failure/failure.ts";
 import type { TwgEvent } from "../core/observe/events.ts";
 import type { Observer } from "../core/ports/observer.ts";
+import { withSinks } from "./config-file.ts";
 import { BesideRecovery, type RecoverScope } from "./recover-beside.ts";
 import { positionsOf, type RecoverPlan, sinksToFill, unindexed } from "./recover-plan.ts";
 
@@ -64,7 +65,7 @@ export class RecoveryRound {
     if (sinks.length === 0 || this.#stopped) return { left: new Map(), failure: null };
     const recovery = new BesideRecovery({
       ...this.#s,
-      config: { ...whole, sinks: [whole.sink, ...sinks] },
+      config: withSinks(whole, [whole.sink, ...sinks]),
       choice: { ...choice, sinks: sinks.map((s) => s.name) },
     });
     this.#drain = (reason) => recovery.drain(reason);
