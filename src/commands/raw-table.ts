@@ -1,6 +1,6 @@
 /** Raw in a table of PostgreSQL, read again: where what is of it, and its rows page by page. */
 import { PgConnection } from "../adapters/postgres/client.ts";
-import { type RawPage, RawPages } from "../adapters/postgres/replay/raw-pages.ts";
+import { type CountedRows, type RawPage, RawPages } from "../adapters/postgres/replay/raw-pages.ts";
 import {
   type RawEntry,
   readLanded,
@@ -9,13 +9,14 @@ import {
 } from "../adapters/postgres/state/raw-index.ts";
 import { readState } from "../adapters/postgres/state/streams.ts";
 import { lookAtState, stateNames } from "../adapters/postgres/state/tables.ts";
-import { quotedTable } from "../adapters/postgres/table/names.ts";
+import { quoted, quotedTable } from "../adapters/postgres/table/names.ts";
+import { normalRanges, subtractRanges } from "../core/coverage/ranges.ts";
 import { type CoverageState, EMPTY_STATE, type IndexEntry } from "../core/coverage/state.ts";
 import { Failure } from "../core/failure/failure.ts";
 import type { Span, StreamKey } from "../core/records/stream.ts";
 import type { Wanted } from "../core/recovery/replay-order.ts";
 import type { OpenedSet, SetPiece } from "../core/recovery/replay-pieces.ts";
-import { rowsOf, tableSets, UNCOUNTED } from "../core/recovery/table-sets.ts";
+import { rowsOf, type SetBytes, tableSets, UNCOUNTED } from "../core/recovery/table-sets.ts";
 import type { ResolvedConfig, SinkOf } from "./config-file.ts";
 import { postgresClientParts, preparedOf } from "./postgres-parts.ts";
 import { streamIdOf } from "./stream-id.ts";
@@ -33,8 +34,8 @@ export class RawTable {
   readonly #setBytes: number;
   readonly #positionBytes: number;
   #indexed: Promise<void> | null = null;
-  /** Of streams with rows that are not counted: whether all of them are there. */
-  readonly #whole = new Map<StreamKey, Promise<void>>();
+  /** Of streams with rows that no entry tells of, where all of them were there: how many of each part. */
+  readonly #whole = new Map<StreamKey, readonly CountedRows[]>();
 
   constructor(config: Configured, sink: SinkOf<"postgres">) {
     this.#sink = sink;
@@ -62,7 +63,10 @@ export class RawTable {
 
   /** What is wanted, oldest first. */
   sets(wanted: Wanted): Promise<readonly IndexEntry[]> {
-    return this.#sets(wanted, this.#setBytes);
+    return this.#connected(async (c) => {
+      const entries = await readRawIndex(c, this.#names, this.#prepared.key, wanted);
+      return await this.#packed(c, wanted, entries, { cut: this.#setBytes, set: this.#setBytes });
+    });
   }
 
   /** The same, each stretch alone. */
@@ -70,26 +74,19 @@ export class RawTable {
     return this.#connected(async (c) => {
       const entries = await readRawIndex(c, this.#names, this.#prepared.key, wanted);
       const at = new Map(entries.map((e) => [`${e.stream} ${e.from}`, e.at]));
-      const sets = await this.#packed(c, wanted, entries, 1);
+      const sets = await this.#packed(c, wanted, entries, { cut: Number.MAX_SAFE_INTEGER, set: 1 });
       return sets.map((s) => ({ ...s, at: at.get(`${s.spans[0]?.stream} ${s.spans[0]?.from}`) ?? null }));
     });
   }
 
-  #sets(wanted: Wanted, maxBytes: number): Promise<readonly IndexEntry[]> {
-    return this.#connected(async (c) => {
-      const entries = await readRawIndex(c, this.#names, this.#prepared.key, wanted);
-      return await this.#packed(c, wanted, entries, maxBytes);
-    });
-  }
-
-  async #packed(c: PgConnection, wanted: Wanted, entries: readonly RawEntry[], maxBytes: number) {
+  async #packed(c: PgConnection, wanted: Wanted, entries: readonly RawEntry[], most: SetBytes) {
     const sizes = new Map<StreamKey, number>();
     for (const stream of wanted.keys()) {
       const { rows, bytes } = await readLanded(c, this.#names, this.#prepared.key, stream);
       // As if every position had a row: a stretch that is cut too small costs a look, one too large room.
       sizes.set(stream, rows === 0 ? this.#positionBytes : bytes / rows);
     }
-    return tableSets(wanted, entries, (s) => sizes.get(s) ?? this.#positionBytes, maxBytes);
+    return tableSets(wanted, entries, (s) => sizes.get(s) ?? this.#positionBytes, most);
   }
 
   /**
@@ -116,8 +113,8 @@ export class RawTable {
       for (const [i, rows] of rowsOf(set).entries()) {
         const span = set.spans[i]!;
         await this.#demandIndex(pages, span);
-        if (rows === UNCOUNTED) await this.#demandAll(pages, span.stream);
-        else demandRows(span, rows, await pages.count(streamIdOf(span.stream), [span]));
+        if (rows === UNCOUNTED) await this.#demandAll(pages, span);
+        else demandRows(span, rows, sumOf(await pages.count(streamIdOf(span.stream), [span])));
       }
       return true;
     } catch (e) {
@@ -130,8 +127,12 @@ export class RawTable {
 
   async hasRows(): Promise<boolean> {
     const { table } = this.#prepared;
+    const pipeline = this.#pipeline;
+    // A table that the configuration names by mistake may have rows, too.
+    const ours = pipeline === null ? "" : `WHERE ${quoted(`${this.#sink.metadata_prefix}pipeline`)} = $1`;
     return await this.#connected(async (c) => {
-      const { rows } = await c.query(`SELECT FROM ${quotedTable(table)} LIMIT 1`);
+      const select = `SELECT FROM ${quotedTable(table)} ${ours} LIMIT 1`;
+      const { rows } = await c.query(select, ...(pipeline === null ? [] : [pipeline]));
       return rows.length > 0;
     });
   }
@@ -139,7 +140,6 @@ export class RawTable {
   async #piecesOf(pages: RawPages, span: Span, rows: number): Promise<readonly SetPiece[]> {
     const { stream, next } = span;
     await this.#demandIndex(pages, span);
-    if (rows === UNCOUNTED) await this.#demandAll(pages, stream);
     const pieces: SetPiece[] = [];
     let found = 0;
     for (let { from } = span; from < next; ) {
@@ -149,7 +149,9 @@ export class RawTable {
       found += page.rows;
       from = page.last + 1n;
     }
-    if (rows !== UNCOUNTED) demandRows(span, rows, found);
+    // Behind the pages: what is there after them was there when they were found.
+    if (rows === UNCOUNTED) await this.#demandAll(pages, span);
+    else demandRows(span, rows, found);
     return pieces;
   }
 
@@ -161,31 +163,38 @@ export class RawTable {
     return this.#indexed;
   }
 
-  /** Of what no entry tells of only the sum is known. */
-  #demandAll(pages: RawPages, stream: StreamKey): Promise<void> {
-    const known = this.#whole.get(stream);
-    if (known !== undefined) return known;
-    const look = async () => {
-      const { ranges, rows } = await this.#connected((c) =>
-        readUnindexed(c, this.#names, this.#prepared.key, stream),
-      );
-      const [first, last] = [ranges[0], ranges.at(-1)];
-      if (first === undefined || last === undefined) return;
-      const span = { stream, from: first.from, next: last.next };
-      demandRows(span, rows, await pages.count(streamIdOf(stream), ranges));
-    };
-    const looked = look();
-    this.#whole.set(stream, looked);
-    looked.catch(() => this.#whole.delete(stream));
-    return looked;
+  /**
+   * Of what no entry tells of only the sum is known. Once all of it was there each part has a number as well, so that rows that are
+   * deleted later, while this process goes on, are noticed.
+   */
+  async #demandAll(pages: RawPages, span: Span): Promise<void> {
+    const { stream } = span;
+    const counted = this.#whole.get(stream) ?? [];
+    if (subtractRanges([span], normalRanges(counted)).length > 0) return await this.#countAll(pages, stream);
+    for (const part of counted.filter((c) => c.from < span.next && span.from < c.next))
+      demandRows({ stream, ...part }, part.rows, sumOf(await pages.count(streamIdOf(stream), [part])));
+  }
+
+  async #countAll(pages: RawPages, stream: StreamKey): Promise<void> {
+    const { ranges, rows } = await this.#connected((c) =>
+      readUnindexed(c, this.#names, this.#prepared.key, stream),
+    );
+    const [first, last] = [ranges[0], ranges.at(-1)];
+    if (first === undefined || last === undefined) return;
+    const counted = await pages.count(streamIdOf(stream), ranges);
+    demandRows({ stream, from: first.from, next: last.next }, rows, sumOf(counted));
+    this.#whole.set(stream, counted);
+  }
+
+  /** With row_key a row that was there already counts as landed, and may be another pipeline's. */
+  get #pipeline(): string | null {
+    return this.#sink.row_key ? null : this.#prepared.key.pipeline;
   }
 
   #pages(): RawPages {
     const { settings, table } = this.#prepared;
-    // With row_key a row that was there already counts as landed, and may be another pipeline's.
-    const pipeline = this.#sink.row_key ? null : this.#prepared.key.pipeline;
     return new RawPages(
-      { settings, table, prefix: this.#sink.metadata_prefix, pipeline },
+      { settings, table, prefix: this.#sink.metadata_prefix, pipeline: this.#pipeline },
       postgresClientParts,
     );
   }
@@ -207,6 +216,8 @@ function pieceOf(pages: RawPages, stream: StreamKey, page: RawPage): SetPiece {
     fill: async (body) => ({ bytes: await pages.copy(streamIdOf(stream), page, body), release: null }),
   };
 }
+
+const sumOf = (counted: readonly CountedRows[]): number => counted.reduce((n, c) => n + c.rows, 0);
 
 function demandRows({ stream, from, next }: Span, landed: number, found: number): void {
   if (found === landed) return;

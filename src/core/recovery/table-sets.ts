@@ -16,17 +16,24 @@ export interface TableStretch extends Pick<Span, "stream" | "from" | "next"> {
   readonly bytes: number;
 }
 
+export interface SetBytes {
+  /** Of a stretch of which no number is known. */
+  readonly cut: number;
+  /** Of a set. */
+  readonly set: number;
+}
+
 /** `entries`: those that hold some of what is wanted, oldest first. `positionBytes`: of a position of a stream, about. */
 export function tableSets(
   wanted: Wanted,
   entries: readonly TableStretch[],
   positionBytes: (stream: StreamKey) => number,
-  maxBytes: number,
+  { cut: cutBytes, set: maxBytes }: SetBytes,
 ): readonly IndexEntry[] {
   const byStream = Map.groupBy(entries, (e) => e.stream);
   const uncounted = [...wanted].flatMap(([stream, ranges]) => {
     const known = normalRanges(byStream.get(stream) ?? []);
-    return cut(stream, subtractRanges(ranges, known), positionBytes(stream), maxBytes);
+    return cut(stream, subtractRanges(ranges, known), positionBytes(stream), cutBytes);
   });
   // Nothing tells when they landed: before what is counted.
   return packed([...uncounted, ...entries], maxBytes);

@@ -22,7 +22,7 @@ test("stretches that landed one after the other share a set up to its bytes, in 
     ["a", [{ from: 0n, next: 10n }]],
     ["b", [{ from: 3n, next: 12n }]],
   ]);
-  const sets = tableSets(wanted, entries, () => 1, 100);
+  const sets = tableSets(wanted, entries, () => 1, { cut: 100, set: 100 });
   expect(shown(sets)).toEqual(["a[0,5)=5 b[0,10)=10 b[10,20)=7", "a[5,9)=4", "a[9,10)=1"]);
   expect(sets.map((s) => [s.rows, s.bytes])).toEqual([
     [22, 90],
@@ -33,7 +33,7 @@ test("stretches that landed one after the other share a set up to its bytes, in 
 
 test("what no entry tells of is cut by what a position has, and comes first", () => {
   const wanted = new Map([["a", [{ from: 0n, next: 30n }]]]);
-  const sets = tableSets(wanted, [stretch("a", 12n, 20n, 8, 80)], () => 10, 100);
+  const sets = tableSets(wanted, [stretch("a", 12n, 20n, 8, 80)], () => 10, { cut: 100, set: 100 });
   expect(shown(sets)).toEqual([
     `a[0,10)=${UNCOUNTED}`,
     `a[10,12)=${UNCOUNTED}`,
@@ -41,5 +41,8 @@ test("what no entry tells of is cut by what a position has, and comes first", ()
     "a[12,20)=8",
   ]);
   expect(sets.map((s) => s.rows)).toEqual([0, 0, 0, 8]);
-  expect(tableSets(new Map(), [], () => 0, 100)).toEqual([]);
+  expect(tableSets(new Map(), [], () => 0, { cut: 100, set: 100 })).toEqual([]);
+  // Each alone need not mean each position alone.
+  const alone = tableSets(wanted, [], () => 10, { cut: Number.MAX_SAFE_INTEGER, set: 1 });
+  expect(shown(alone)).toEqual([`a[0,30)=${UNCOUNTED}`]);
 });

@@ -291,9 +291,35 @@ ${more}`);
     await psql(database, INDEX);
     const all = await read(await table(), 0n, RICH[399]!.offset + 1n);
     expect(all.rows).toEqual(expected(RICH.slice(0, 400)));
+    const raw = await table();
+    const next = RICH[299]!.offset + 1n;
+    expect((await read(raw, 0n, next)).rows).toEqual(expected(RICH.slice(0, 300)));
+    const wanted: Wanted = new Map([[streamKey(STREAM), [{ from: 0n, next }]]]);
+    expect((await raw.stretches(wanted)).map((e) => e.spans[0])).toEqual([
+      { stream: streamKey(STREAM), from: 0n, next },
+    ]);
     await psql(database, `delete from raw where _twg_source_offset = ${RICH[7]!.offset}`);
+    // Deleted while the process that has counted them goes on.
+    expect(await code(read(raw, 0n, next))).toBe("recovery.raw_missing");
     expect(await code(read(await table(), RICH[10]!.offset, RICH[20]!.offset))).toBe("recovery.raw_missing");
     expect(await code(read(await table(), RICH[300]!.offset, RICH[349]!.offset))).toBe("none");
+    await sink.close();
+  });
+
+  test("lands once more after its coverage was deleted by hand, and is read by what landed then", async () => {
+    sink = new Sink({ settings: settings(database), indexed: true, rowKey: true });
+    await sink.prepare();
+    await sink.coverage.open();
+    await land(RICH.slice(0, 300), 100);
+    await psql(database, `${INDEX}; update twg.raw_index set bytes = 1 << 30`);
+    await land(RICH.slice(300, 400), 100);
+    await psql(database, "delete from twg.coverage");
+    await land(RICH.slice(0, 70), 70);
+    await land(RICH.slice(70, 400), 110);
+    const raw = await table();
+    const { rows, sets } = await read(raw, 0n, RICH[399]!.offset + 1n);
+    expect(rows).toEqual(expected(RICH.slice(0, 400)));
+    expect(sets.reduce((n, s) => n + s.rows, 0)).toBe(400);
     await sink.close();
   });
 });

@@ -35,12 +35,16 @@ export interface RawPage {
 /** Rows that are looked at for a page: small ones stay below its bytes. */
 const PAGE_ROWS = 20_000;
 /** Rows that are counted in one statement. */
-const COUNTED_ROWS = 500_000;
+const COUNTED_ROWS = 100_000;
 /** Number of fields, their sizes, and the fields that have a fixed one; text of a timestamp type. */
 const ROW_BYTES = 2 + 4 * PAGE_COLUMNS.length + 5 * 8 + 16 + 3 * 4 + 1 + 16;
 const ARRAY_HEAD_BYTES = 28;
 /** Head and end of a COPY. */
 const FRAME_BYTES = 64;
+
+export interface CountedRows extends Range {
+  readonly rows: number;
+}
 
 export class RawPages {
   readonly #o: RawPagesOptions;
@@ -119,10 +123,10 @@ export class RawPages {
     });
   }
 
-  /** How many rows there are of these ranges. */
-  async count(stream: StreamId, ranges: readonly Range[]): Promise<number> {
+  /** How many rows there are of these ranges, in parts that are counted in one statement each. */
+  async count(stream: StreamId, ranges: readonly Range[]): Promise<readonly CountedRows[]> {
     const offset = this.#column("source_offset");
-    let all = 0;
+    const all: CountedRows[] = [];
     for (const { from: start, next } of ranges)
       for (let from = start; from < next; ) {
         const { rows } = await this.#read(
@@ -130,9 +134,10 @@ export class RawPages {
             WHERE ${this.#where(stream, { from, next })} ORDER BY ${offset} LIMIT ${COUNTED_ROWS}) AS found`,
         );
         const [last = null, count] = rows[0] ?? [];
-        all += Number(count ?? 0);
-        if (last === null || Number(count) < COUNTED_ROWS) break;
-        from = BigInt(last) + 1n;
+        const isAll = last === null || Number(count) < COUNTED_ROWS;
+        const end = isAll ? next : BigInt(last) + 1n;
+        all.push({ from, next: end, rows: Number(count ?? 0) });
+        from = end;
       }
     return all;
   }

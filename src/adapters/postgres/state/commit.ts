@@ -24,7 +24,7 @@ import type { Span, StreamKey } from "../../../core/records/stream.ts";
 import type { PgConnection } from "../client.ts";
 import type { Statement } from "../wire/frontend.ts";
 import { passGate } from "./gate.ts";
-import { rawIndexStatement } from "./raw-index.ts";
+import { rawIndexStatements } from "./raw-index.ts";
 import { addRecovered } from "./receipts.ts";
 import type { SinkKey, StateNames } from "./tables.ts";
 
@@ -266,7 +266,7 @@ function commitStatements(names: StateNames, key: SinkKey, set: SetToCommit, loc
       parameters: [...of, rangesJson(merged)],
     },
     isLeased(set.authorities) ? addRecovered(names, key, set) : addLanded(names, key, set),
-    ...(set.indexed ? [rawIndexStatement(names, key, set)] : []),
+    ...(set.indexed ? rawIndexStatements(names, key, set) : []),
     {
       sql: `INSERT INTO ${names.table("receipt")} (pipeline, sink, writer, set_id, rows, bytes)
             VALUES ($1, $2, $3, $4, $5::bigint, $6::bigint)

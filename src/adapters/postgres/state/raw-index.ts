@@ -34,7 +34,7 @@ export interface IndexedSet {
  * A set that has two spans of a stream does not say how its rows are shared among them: these stay without an entry.
  * Under the locks of the set's streams.
  */
-export function rawIndexStatement(names: StateNames, key: SinkKey, set: IndexedSet): Statement {
+export function rawIndexStatements(names: StateNames, key: SinkKey, set: IndexedSet): readonly Statement[] {
   const entries = [...Map.groupBy(set.spans, (s) => s.stream)].flatMap(([stream, spans]) => {
     const [range, other] = normalRanges(spans);
     if (range === undefined || other !== undefined) return [];
@@ -42,7 +42,7 @@ export function rawIndexStatement(names: StateNames, key: SinkKey, set: IndexedS
     return [{ stream, first: String(range.from), next: String(range.next), rows, bytes }];
   });
   const table = names.table("raw_index");
-  return {
+  const added = {
     sql: `WITH n AS MATERIALIZED (
                 SELECT j.*, (SELECT max(b.first) FROM ${table} b WHERE b.pipeline = $1 AND b.sink = $2
                                 AND b.stream = j.stream AND b.first < j.first) AS last
@@ -55,6 +55,23 @@ export function rawIndexStatement(names: StateNames, key: SinkKey, set: IndexedS
           INSERT INTO ${table} (pipeline, sink, stream, first, next, rows, bytes)
           SELECT $1, $2, stream, first, next, rows, bytes FROM n WHERE stream NOT IN (SELECT stream FROM grown)`,
     parameters: [key.pipeline, key.sink, JSON.stringify(entries)],
+  };
+  return [entriesEnd(names, key, set.spans), added];
+}
+
+/**
+ * Nothing of the spans was covered, so whatever tells of them tells of coverage that somebody deleted: they land once more, in
+ * other stretches. Entries do not overlap: of those that begin before a span only the last can reach into it.
+ */
+function entriesEnd(names: StateNames, { pipeline, sink }: SinkKey, spans: readonly Span[]): Statement {
+  const table = names.table("raw_index");
+  const landed = spans.map((s) => ({ stream: s.stream, first: String(s.from), next: String(s.next) }));
+  return {
+    sql: `DELETE FROM ${table} i USING jsonb_to_recordset($3::jsonb) AS n(stream text, first bigint, next bigint)
+           WHERE i.pipeline = $1 AND i.sink = $2 AND i.stream = n.stream AND i.first < n.next AND i.next > n.first
+             AND i.first >= coalesce((SELECT max(b.first) FROM ${table} b WHERE b.pipeline = $1 AND b.sink = $2
+                                         AND b.stream = n.stream AND b.first <= n.first), n.first)`,
+    parameters: [pipeline, sink, JSON.stringify(landed)],
   };
 }
 
