@@ -191,6 +191,8 @@ export class RawPages {
 
   /** After any failure the connection is another one. */
   async #orLetGo<T>(work: (c: PgConnection) => Promise<T>): Promise<T> {
+    // Between two pages it may have been idle for as long as a lane had no room: poolers end such connections.
+    if (this.#connection !== null && this.#connection.failure !== null) this.close();
     try {
       this.#connection ??= await PgConnection.open(this.#o.settings, this.#p);
       return await work(this.#connection);
