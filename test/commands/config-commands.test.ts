@@ -282,6 +282,21 @@ describe("explain", () => {
     expect(out).toContain("64MiB (2 x pipeline.max_bytes)");
   });
 
+  test("says how raw is read again, and by which plans it is decoded", async () => {
+    const table = (mode: string) =>
+      `[pipeline]\nname = "p"\n[source]\ntype = "kafka"\nbootstrap = ["k:1"]\ntopics = ["t"]\n[decode]\nformat = "json"\non_error = "fail"\n` +
+      `[[sink]]\nname = "raw"\ntype = "postgres"\nrole = "primary_raw"\nurl = { secret = "db" }\ntable = "lake.orders"\nmode = "${mode}"\n` +
+      '[[sink]]\nname = "rows"\ntype = "parquet"\nreceives = "decoded"\npath = "/lake/rows"\n';
+    const recovery = async (mode: string) => {
+      const { out, err } = await config(["explain", "-c", fileWith(table(mode)), "--json"]);
+      return err === "" ? JSON.parse(out).plan.recovery : err;
+    };
+    const rows = await recovery("append");
+    expect(rows).toContain("an index of lake.orders on topic, partition and offset");
+    expect(rows).toContain("they are decoded by the configuration of now");
+    expect(await recovery("upsert")).toContain("a table of the latest record of each key");
+  });
+
   test("as JSON: options with value and origin, and the plan by topic", async () => {
     const { out } = await config(["explain", "-c", fileWith(ORDERS), "--json"]);
     const { options, plan } = JSON.parse(out);

@@ -3,7 +3,7 @@
  * Method: configurations of a stream and of a batch job, joined without a server.
  */
 import { expect, test } from "bun:test";
-import { loadConfig, resolveSecrets } from "../../src/commands/config-file.ts";
+import { loadConfig, resolveSecrets, withSinks } from "../../src/commands/config-file.ts";
 import { postgresParts, postgresTableParts, preparedOf } from "../../src/commands/postgres-parts.ts";
 import type { SinkContext } from "../../src/commands/sink-parts.ts";
 import type { TableSpec } from "../../src/core/ports/batch-lane.ts";
@@ -86,4 +86,24 @@ test("a batch job's lanes know their table only once it was prepared", async () 
   };
   const parts = postgresTableParts(config, sink, CONTEXT, spec);
   expect(() => parts.lane()).toThrow("before its table was prepared");
+});
+
+test("what the file says of a sink is said of it where some of the sinks are left out", async () => {
+  const url = "postgres://u:one@h/d?sslmode=require";
+  const table = (name: string, more: string) =>
+    `[[sink]]\nname = "${name}"\ntype = "postgres"\nurl = { secret = "place" }\ntable = "lake.${name}"\n${more}\n`;
+  const { config } = await configured(
+    `role = "primary_raw"\n${table("plain", "")}${table("other", 'sslmode = "disable"')}`,
+    url,
+  );
+  const [raw, plain, other] = config.sinks;
+  const of = (sinks: typeof config.sinks, sink: typeof raw) => {
+    if (sink?.type !== "postgres") throw new Error("another sink");
+    return preparedOf(withSinks(config, sinks), sink).settings.sslMode;
+  };
+  for (const sinks of [config.sinks, [raw!, other!, plain!], [raw!, other!]])
+    expect(() => of(sinks, other)).toThrow('the option sslmode says "disable"');
+  for (const sinks of [config.sinks, [other!, plain!, raw!], [raw!, plain!]])
+    expect(of(sinks, plain)).toBe("require");
+  expect(withSinks(config, [other!]).written.has("pipeline.name")).toBe(true);
 });

@@ -10,10 +10,11 @@ import { Glob } from "bun";
 import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
 import { compressors } from "hyparquet-compressors";
 import { columnsOf } from "../../src/adapters/kafka/producer/columns.ts";
+import { freshDatabase, POSTGRES, psql, server } from "../real/postgres/server.ts";
 import { demandBrokers } from "./demand-brokers.ts";
 import { realProducer } from "./kafka-producer-parts.ts";
 import { createTopic, fresh, MAIN, type Served } from "./real-kafka.ts";
-import { catchUp, command, type Pipeline, stream, workFolder } from "./twg.ts";
+import { catchUp, command, type Pipeline, SECRETS, stream, workFolder } from "./twg.ts";
 
 const RECORDS = 60;
 /** Under the second plan it is no row: it has a field that nobody knows. */
@@ -35,7 +36,22 @@ schema:
       - { name: id, logicalType: integer, logicalTypeOptions: { format: i32 } }
 ${plan === "a" ? "" : "      - { name: extra, logicalType: string }\n"}`;
 
-function configured(served: Served, topic: string, folder: string, plan: PlanName): Pipeline {
+/** Raw in a table of a database. */
+function tableOf(database: string): string {
+  const { host, port, user, password } = server();
+  SECRETS.add(password).add(encodeURIComponent(password));
+  const url = `postgres://${user}:${encodeURIComponent(password)}@${host}:${port}/${database}`;
+  return `[[sink]]\nname = "raw"\ntype = "postgres"\nrole = "primary_raw"\nurl = "${url}"\nsslmode = "disable"\ntable = "public.raw"\ncreate = true\ncommit_interval_ms = "200ms"\n`;
+}
+
+/** `database`: raw is in a table of it, and no file. */
+function configured(
+  served: Served,
+  topic: string,
+  folder: string,
+  plan: PlanName,
+  database?: string,
+): Pipeline {
   // The same file: what it said is nowhere but in what was kept.
   writeFileSync(join(folder, "shop.odcs.yaml"), contract(plan));
   const config = join(folder, "twg.toml");
@@ -57,7 +73,7 @@ format = "json"
 framing = "none"
 schema_file = "${join(folder, "shop.odcs.yaml")}"
 unknown_fields = "${plan === "a" ? "ignore" : "reject"}"
-${sink("raw", 'role = "primary_raw"')}
+${database === undefined ? sink("raw", 'role = "primary_raw"') : tableOf(database)}
 ${sink("typed", 'receives = "decoded"')}
 ${sink("again", 'receives = "decoded"')}
 ${sink("refused", 'receives = "rejected"')}
@@ -178,4 +194,44 @@ describe.skipIf(MAIN === null)("plan epochs", () => {
       ...rowsOf("b", RECORDS, 2 * RECORDS),
     ]);
   }, 120_000);
+
+  test.skipIf(POSTGRES === null)(
+    "beside raw in a table there are none: gaps are filled by the plan of now",
+    async () => {
+      const topic = fresh("orders");
+      await createTopic(served, topic);
+      const folder = workFolder();
+      const database = await freshDatabase();
+      const a = configured(served, topic, folder, "a", database);
+      await produce(served, topic, 0, RECORDS);
+      const killed = await stream(a, {
+        untilCaughtUp: true,
+        environment: { TWG_CRASH_AT: "typed/before_intend:1" },
+      }).ended();
+      expect(killed.signal).toBe("SIGKILL");
+      const gap = Number((await inspected(a, "raw")).streams[0]!.covered.at(-1)!.next);
+      expect(gap).toBeGreaterThan(0);
+      // What is not in raw yet, and what comes now, is decoded live.
+      await produce(served, topic, RECORDS, RECORDS + 10);
+      await catchUp(a);
+      expect((await inspected(a, "typed")).plans).toBeUndefined();
+      const live = [...(await landed(a, "typed"))];
+      expect(live).toEqual(rowsOf("a", gap, RECORDS + 10));
+
+      const b = configured(served, topic, folder, "b", database);
+      await psql(
+        database,
+        "create index on raw (_twg_source_topic, _twg_source_partition, _twg_source_offset)",
+      );
+      const told = "all of it is decoded by the plan of now";
+      expect((await command(["recover", "-c", b.config, "--dry-run"])).output).toContain(told);
+      for (const [name, ...more] of [["typed"], ["again", "--replan"]] as const) {
+        const recovered = await command(["recover", "-c", b.config, "--sink", name, ...more]);
+        expect([recovered.code, recovered.output]).toEqual([0, recovered.output]);
+      }
+      expect([...(await landed(b, "typed"))]).toEqual([...rowsOf("b", 0, gap), ...live]);
+      expect([...(await landed(b, "again"))]).toEqual([...rowsOf("b", 0, gap), ...live]);
+    },
+    120_000,
+  );
 });

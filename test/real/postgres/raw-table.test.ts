@@ -4,7 +4,7 @@
  * as Parquet and compared cell for cell by hyparquet; rows are deleted and changed by psql.
  */
 import { beforeEach, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadConfig, resolveSecrets } from "../../../src/commands/config-file.ts";
@@ -249,6 +249,19 @@ ${more}`);
       const { out } = await run("inspect", "coverage", "--json", ...argv);
       return JSON.parse(out).places.find((p: { sink: string }) => p.sink === "copy")?.gaps;
     };
+    // Beside a table no plans are kept, and whoever decodes is told.
+    expect((await run("recover", "--dry-run")).out).not.toContain("plan of now");
+    const plain = readFileSync(file, "utf8");
+    writeFileSync(
+      file,
+      `${plain}[[sink]]\nname = "rows"\ntype = "parquet"\nreceives = "decoded"\npath = "${folder}/rows"\n[decode]\nformat = "json"\non_error = "fail"\n`,
+    );
+    for (const more of [[], ["--replan"]])
+      expect(await run("recover", "--dry-run", ...more)).toMatchObject({
+        err: "",
+        out: expect.stringMatching(/rows .* of now *\n(?:.*\n)*.*all of it is decoded by the plan of now\n$/),
+      });
+    writeFileSync(file, plain);
     const dry = await run("recover", "--dry-run", "--json");
     const all = [
       { from: "0", next: String(RICH[99]!.offset + 1n) },
