@@ -169,6 +169,7 @@ export async function planDigest(
     if (plan === null) return null;
     const { format, framing, message, prefix } = plan;
     const schema = await schemas.find(topic, { by: "default" }, null, name);
+    const { reader } = schema ?? {};
     return {
       format,
       framing,
@@ -177,6 +178,12 @@ export async function planDigest(
       text: schema?.text,
       table: schema?.table?.fields,
       key: schema?.table?.naturalKey,
+      // What is absent stands in no digest: plans of before these were known stay the same.
+      references: schema?.references.length === 0 ? undefined : schema?.references,
+      reader:
+        reader === undefined
+          ? undefined
+          : { ...reader, table: reader.table?.fields, key: reader.table?.naturalKey },
     };
   };
   const { window_records, window_ms } = dedup;

@@ -10,10 +10,16 @@ import { offlineSchemas } from "./offline-schemas.ts";
 /** Names of the columns. Throws dedup.no_key, and files.schema. */
 export async function naturalKeyOf(decode: DecodeSection, topic: string): Promise<readonly string[]> {
   const table = (await offlineSchemas(decode).table(topic, "value"))?.table;
-  const at = payloadPlan(decode, topic, "value")?.schemaFile ?? topic;
+  const at = contractOf(decode, topic) ?? topic;
   const names = table?.naturalKey ?? [];
   keyColumns(table?.fields ?? [], names, at);
   return names;
+}
+
+/** The file that says the columns of its table. */
+function contractOf(decode: DecodeSection, topic: string): string | null {
+  const plan = payloadPlan(decode, topic, "value");
+  return plan?.readerSchema ?? plan?.schemaFile ?? null;
 }
 
 /** Of topics that are known by name; of others any object of the contract. */
@@ -35,8 +41,8 @@ export async function naturalKeyProblems(
   const path = ["sink", at, "duplicates"];
   const problems: Problem[] = [];
   for (const topic of topicsWithKeys(decode, topics)) {
-    const schema = payloadPlan(decode, topic, "value")?.schemaFile;
-    if (typeof schema !== "string" || !existsSync(schema)) continue;
+    const schema = contractOf(decode, topic);
+    if (schema === null || !existsSync(schema)) continue;
     const why = await naturalKeyOf(decode, topic).then(() => null, asFailure);
     // What is wrong with the file itself is said of it.
     if (why?.code !== "dedup.no_key") continue;

@@ -55,23 +55,21 @@ function unfitSchemas({ source }: CheckedConfig, decode: DecodeSection, say: Say
   const problems: Problem[] = [];
   const refuse = (path: ConfigPath, seen: string, allowed: string, hint: string) =>
     problems.push(say("config.not_in_this_version", path, seen, allowed, hint));
-  const files = "data contracts in `schema_file`, of JSON or XML";
+  const files = "schemas in `schema_file`";
   const moves = "what it says of a record may change, and with it which records are duplicates";
   if (decode.registry !== undefined) refuse(["decode", "registry"], "a registry", files, moves);
   if (decode.schema_dir !== undefined)
     refuse(["decode", "schema_dir"], quoted(decode.schema_dir), files, moves);
   for (const { topic, path } of topicsOf(decode, source)) {
     const value = payloadPlan(decode, topic, "value");
-    if (value !== null && value.format !== "json" && value.format !== "xml")
-      refuse(
-        [...path, "format"],
-        quoted(value.format),
-        '"json" or "xml"',
-        "their contract is the schema that payloads are read by",
-      );
-    else if (value?.schemaFile === null) {
+    if (value?.schemaFile === null) {
+      const hint = "what payloads are written by must not change with the day";
+      problems.push(say("config.missing", [...path, "schema_file"], "", "a schema", hint));
+    }
+    const binary = value?.format === "avro" || value?.format === "protobuf";
+    if (binary && value.readerSchema === null) {
       const hint = "duplicates are records with one natural key, which a data contract declares";
-      problems.push(say("config.missing", [...path, "schema_file"], "", "a data contract", hint));
+      problems.push(say("config.missing", [...path, "reader_schema"], "", "a data contract", hint));
     }
     const key = payloadPlan(decode, topic, "key");
     if (key !== null && key.format !== "text" && key.schemaFile === null)

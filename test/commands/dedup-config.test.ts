@@ -80,7 +80,13 @@ describe("where duplicates can be left out", () => {
       "decode.schema_file config.missing",
     ]);
     const avro = '[[decode.topic]]\nname = "orders"\nformat = "avro"\nschema_file = "o.avsc"';
-    expect(told({ decode: avro })).toEqual([`decode.topic[0].format ${later}`]);
+    expect(told({ decode: avro })).toEqual(["decode.topic[0].reader_schema config.missing"]);
+    const protobuf = avro.replace('"avro"', '"protobuf"').replace("o.avsc", "o.proto");
+    expect(told({ decode: protobuf })).toEqual(["decode.topic[0].reader_schema config.missing"]);
+    for (const one of [avro, protobuf]) {
+      expect(told({ decode: `${one}\nreader_schema = "shop.yaml"` })).toEqual([]);
+      expect(told({ decode: `${one}\nframing = "confluent"\nreader_schema = "shop.yaml"` })).toEqual([]);
+    }
     expect(
       told({ decode: '[decode.key]\nformat = "avro"\nframing = "none"\nschema_file = "k.avsc"' }),
     ).toEqual([]);

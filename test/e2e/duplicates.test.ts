@@ -1,7 +1,7 @@
 /**
  * Goal: of records with one natural key the first within the window is a row and the others are left out, in every sink that
  * asks for it the same ones: live, after kills, after restarts in the midst of a window, and by recovery into a sink that
- * is added later, in files and, where there is a server, in tables. Method: records whose keys follow from their number, some that cannot be decoded first of their key, in
+ * is added later; of JSON, Avro and Protobuf, in files and, where there is a server, in tables. Method: records whose keys follow from their number, some that cannot be decoded first of their key, in
  * partitions of a real broker; what has to be there follows from the definition, looking at every pair of records.
  */
 import { describe, expect, test } from "bun:test";
@@ -41,6 +41,38 @@ schema:
       - { name: note, logicalType: string }
 `;
 
+const KINDS = ["json", "avro", "protobuf"] as const;
+type Kind = (typeof KINDS)[number];
+
+const WRITERS: Readonly<Record<Exclude<Kind, "json">, string>> = {
+  avro: JSON.stringify({
+    ...{ type: "record", name: "orders" },
+    fields: [
+      { name: "shop", type: "string" },
+      { name: "number", type: "int" },
+      { name: "note", type: "string" },
+    ],
+  }),
+  protobuf: 'syntax = "proto3";\nmessage Orders { string shop = 1; int32 number = 2; string note = 3; }\n',
+};
+
+/** Texts and numbers are shorter than what takes two bytes of a length, and below 2^14. */
+const varint = (n: number) => (n < 128 ? [n] : [(n & 127) | 128, n >> 7]);
+const sized = (text: string, length: (n: number) => number[]) => [
+  ...length(text.length),
+  ...new TextEncoder().encode(text),
+];
+
+function payloadOf(kind: Kind, shop: string, number: number, note: string): Uint8Array {
+  if (kind === "json") return new TextEncoder().encode(JSON.stringify({ shop, number, note }));
+  const twice = (n: number) => varint(2 * n);
+  return Uint8Array.from(
+    kind === "avro"
+      ? [...sized(shop, twice), ...twice(number), ...sized(note, twice)]
+      : [10, ...sized(shop, varint), 16, ...varint(number), 26, ...sized(note, varint)],
+  );
+}
+
 interface Order {
   /** Null: it has none. */
   readonly key: string | null;
@@ -48,11 +80,11 @@ interface Order {
 }
 
 /** Keys come again at distances below and above the window; of some the first is no row. */
-function orderOf(partition: number, offset: number): Order {
+function orderOf(partition: number, offset: number, kind: Kind = "json"): Order {
   const back = [0, 0, 7, 40, 95, 1, 0, 61, 60, 59][(offset * 7 + partition) % 10]!;
   const number = Math.max(0, offset - back);
   const shop = `s${partition}`;
-  const value = `{"shop":"${shop}","number":${number},"note":"at ${offset}"}`;
+  const value = payloadOf(kind, shop, number, `at ${offset}`);
   if (offset % 17 === 3) return { key: null, record: { key: "k", value: value.slice(0, -2) } };
   if (offset % 23 === 5) return { key: null, record: { key: "k", value: null } };
   return { key: `${shop} ${number}`, record: { key: "k", value } };
@@ -75,7 +107,14 @@ const WANTED_MORE = Array.from({ length: PARTITIONS }, (_, p) =>
   rowsOfPartition(p, RECORDS, RECORDS + MORE).map((at) => `${p}@${at}`),
 ).flat();
 
-function pipeline(served: Served, topic: string, database: string | null): Pipeline {
+function schemasOf(kind: Kind, folder: string, contract: string): string {
+  if (kind === "json") return `schema_file = "${contract}"`;
+  const written = join(folder, kind === "avro" ? "o.avsc" : "o.proto");
+  writeFileSync(written, WRITERS[kind]);
+  return `schema_file = "${written}"\nreader_schema = "${contract}"`;
+}
+
+function pipeline(served: Served, topic: string, kind: Kind, database: string | null): Pipeline {
   const folder = workFolder();
   const contract = join(folder, "shop.odcs.yaml");
   writeFileSync(contract, CONTRACT);
@@ -92,9 +131,9 @@ bootstrap = ${JSON.stringify(served.plain)}
 topics = ["${topic}"]
 group = "g-${topic}"
 [decode]
-format = "json"
+format = "${kind}"
 framing = "none"
-schema_file = "${contract}"
+${schemasOf(kind, folder, contract)}
 [dedup]
 window_records = ${WINDOW}
 ${sink(folder, "raw", 'role = "primary_raw"')}
@@ -144,14 +183,14 @@ const placeOf = (text: string) => text.split("@").map(Number) as [number, number
 const byPlace = (a: string, b: string) => placeOf(a)[0] - placeOf(b)[0] || placeOf(a)[1] - placeOf(b)[1];
 const isLater = (text: string) => placeOf(text)[1] >= RECORDS;
 
-async function produce(served: Served, topic: string, from: number, next: number): Promise<void> {
+async function produce(served: Served, topic: string, kind: Kind, from: number, next: number): Promise<void> {
   const { signal } = new AbortController();
   const { producer, close } = await realProducer(served.plain, {}, signal);
   for (let partition = 0; partition < PARTITIONS; partition++)
     for (let at = from; at < next; at += 13) {
       const records = Array.from(
         { length: Math.min(13, next - at) },
-        (_, i) => orderOf(partition, at + i).record,
+        (_, i) => orderOf(partition, at + i, kind).record,
       );
       await (await producer.send(topic, columnsOf(records), { partition, signal })).done;
     }
@@ -167,57 +206,61 @@ const recover = async ({ config }: Pipeline, more: readonly string[] = []) => {
 
 describe.skipIf(MAIN === null)("duplicates by natural key", () => {
   const served = MAIN as Served;
-  test("the same ones live, after kills and by recovery", async () => {
-    const topic = fresh("duplicates");
-    await createTopic(served, topic, { partitions: PARTITIONS });
-    const database = POSTGRES === null ? null : await freshDatabase();
-    const p = pipeline(served, topic, database);
-    const third = RECORDS / 3;
-    await produce(served, topic, 0, third);
-    await catchUp(p);
-    // Killed when some of a sink's files are durable and not covered, or covered and the next ones not.
-    for (const [i, point] of ["typed/after_publish_one", "after_cover"].entries()) {
-      await produce(served, topic, half(third, i), half(third, i + 1));
-      const killed = await stream(p, { untilCaughtUp: true, environment: { TWG_CRASH_AT: point } }).ended();
-      expect([killed.signal, killed.code]).not.toEqual([null, 0]);
-      if (i === 1) await produce(served, topic, 2 * third, RECORDS);
+  test.each(KINDS)(
+    "the same ones live, after kills and by recovery: %s",
+    async (kind) => {
+      const topic = fresh("duplicates");
+      await createTopic(served, topic, { partitions: PARTITIONS });
+      const database = POSTGRES === null ? null : await freshDatabase();
+      const p = pipeline(served, topic, kind, database);
+      const third = RECORDS / 3;
+      await produce(served, topic, kind, 0, third);
       await catchUp(p);
-    }
-    await recover(p);
-    expect(await landed(p, "typed")).toEqual(WANTED);
-    expect((await landed(p, "all")).length).toBeGreaterThan(WANTED.length);
-    if (database !== null) expect(await inTable(database, "orders")).toEqual(WANTED);
-    // Of a sink that is added later recovery makes everything.
-    writeFileSync(
-      p.config,
-      readFileSync(p.config, "utf8") + sink(p.folder, "twin", 'receives = "decoded"\nduplicates = "drop"'),
-    );
-    await recover(p, ["--sink", "twin"]);
-    expect(await landed(p, "twin")).toEqual(WANTED);
-    if (database !== null) {
-      // The server refuses some: they are among the rejects, and those with their keys stay out.
-      await psql(
-        database,
-        "create table public.strict (shop text, number int check (number % 10 <> 0), note text)",
+      // Killed when some of a sink's files are durable and not covered, or covered and the next ones not.
+      for (const [i, point] of ["typed/after_publish_one", "after_cover"].entries()) {
+        await produce(served, topic, kind, half(third, i), half(third, i + 1));
+        const killed = await stream(p, { untilCaughtUp: true, environment: { TWG_CRASH_AT: point } }).ended();
+        expect([killed.signal, killed.code]).not.toEqual([null, 0]);
+        if (i === 1) await produce(served, topic, kind, 2 * third, RECORDS);
+        await catchUp(p);
+      }
+      await recover(p);
+      expect(await landed(p, "typed")).toEqual(WANTED);
+      expect((await landed(p, "all")).length).toBeGreaterThan(WANTED.length);
+      if (database !== null) expect(await inTable(database, "orders")).toEqual(WANTED);
+      // Of a sink that is added later recovery makes everything.
+      writeFileSync(
+        p.config,
+        readFileSync(p.config, "utf8") + sink(p.folder, "twin", 'receives = "decoded"\nduplicates = "drop"'),
       );
-      writeFileSync(p.config, readFileSync(p.config, "utf8") + table(database, "strict"));
-      await recover(p, ["--sink", "strict"]);
-      const refused = lines(
+      await recover(p, ["--sink", "twin"]);
+      expect(await landed(p, "twin")).toEqual(WANTED);
+      if (database !== null) {
+        // The server refuses some: they are among the rejects, and those with their keys stay out.
         await psql(
           database,
-          "select (line::json)->>'partition' || '@' || ((line::json)->>'offset') from twg.reject where sink = 'strict'",
-        ),
-      );
-      expect(refused.length).toBeGreaterThan(0);
-      expect([...refused, ...(await inTable(database, "strict"))].sort(byPlace)).toEqual(WANTED);
-    }
+          "create table public.strict (shop text, number int check (number % 10 <> 0), note text)",
+        );
+        writeFileSync(p.config, readFileSync(p.config, "utf8") + table(database, "strict"));
+        await recover(p, ["--sink", "strict"]);
+        const refused = lines(
+          await psql(
+            database,
+            "select (line::json)->>'partition' || '@' || ((line::json)->>'offset') from twg.reject where sink = 'strict'",
+          ),
+        );
+        expect(refused.length).toBeGreaterThan(0);
+        expect([...refused, ...(await inTable(database, "strict"))].sort(byPlace)).toEqual(WANTED);
+      }
 
-    // What raw has no more counts no more: the sinks go on, and say the same of what comes then.
-    for (const path of new Glob("*.parquet").scanSync({ cwd: p.lake, absolute: true })) rmSync(path);
-    await produce(served, topic, RECORDS, RECORDS + MORE);
-    await catchUp(p);
-    const after = WANTED_MORE.toSorted(byPlace);
-    expect((await landed(p, "typed")).filter(isLater)).toEqual(after);
-    expect((await landed(p, "twin")).filter(isLater)).toEqual(after);
-  }, 240_000);
+      // What raw has no more counts no more: the sinks go on, and say the same of what comes then.
+      for (const path of new Glob("*.parquet").scanSync({ cwd: p.lake, absolute: true })) rmSync(path);
+      await produce(served, topic, kind, RECORDS, RECORDS + MORE);
+      await catchUp(p);
+      const after = WANTED_MORE.toSorted(byPlace);
+      expect((await landed(p, "typed")).filter(isLater)).toEqual(after);
+      expect((await landed(p, "twin")).filter(isLater)).toEqual(after);
+    },
+    240_000,
+  );
 });

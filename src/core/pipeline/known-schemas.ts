@@ -126,7 +126,7 @@ export class KnownSchemas {
     const growing = {
       open: isOpen ? schema : null,
       futile: isOpen ? new Set<string>() : NO_FIELDS,
-      naturalKey: schema.table?.naturalKey ?? [],
+      naturalKey: (schema.reader?.table ?? schema.table)?.naturalKey ?? [],
     };
     const { id: schemaId } = schema;
     try {
