@@ -17,7 +17,14 @@ import type { SchemaService } from "./lane-schemas.ts";
 import { objectSinkStores } from "./object-stores.ts";
 import { type RawGroup, rawGroups } from "./recover-sets.ts";
 
+export interface BegunStream {
+  readonly stream: StreamKey;
+  readonly from: bigint;
+}
+
 export interface DedupService {
+  /** Their records from there on are judged by the plan of now: durably, once this resolves. */
+  readonly begin: (streams: readonly BegunStream[]) => Promise<void>;
   readonly epoch: (stream: StreamKey, from: bigint) => Promise<AnsweredEpoch>;
   /** Where records of a stream begin to be judged in another way, or with another reach: no batch lies on both sides. */
   readonly cuts: () => Promise<ReadonlyMap<StreamKey, readonly bigint[]>>;
@@ -80,6 +87,10 @@ export function dedupService(
     return known;
   };
   return {
+    begin: async (streams) => {
+      const planned = streams.map(async (s) => ({ ...s, plan: await planOf(streamParts(s.stream).topic) }));
+      await book.begin(await Promise.all(planned));
+    },
     epoch: async (stream, from) => {
       const plan = await planOf(streamParts(stream).topic);
       if (!live) return await book.look(stream, from, plan);

@@ -12,6 +12,7 @@ import type { VersionedStore } from "../core/ports/versioned-store.ts";
 import { type StreamKey, streamParts } from "../core/records/stream.ts";
 import type { ResolvedConfig } from "./config-file.ts";
 import { planOf, storedPlan } from "./decode-plan.ts";
+import type { DedupService } from "./dedup-service.ts";
 import type { PointHook } from "./sink-parts.ts";
 
 /** A file is what it was when it was first read: by what is kept, records are decoded, whatever becomes of the file meanwhile. */
@@ -62,16 +63,26 @@ interface EpochParts {
   readonly observer: Observer;
 }
 
+/**
+ * `judged`: of a sink that leaves duplicates out. What they are judged by begins where the plan does, and is written first: else records that are
+ * recovered by the plan of their time would be found under another judgement (decision 0038).
+ */
+type BeginsOf = (
+  sink: string,
+  hook: PointHook | null,
+  judged: Pick<DedupService, "begin"> | null,
+) => NonNullable<SecondarySpec["begin"]>;
+
 /** What a sink of derived rows does before live ingest decodes records of a stream for it. */
 export function epochsOf(
   config: Pick<ResolvedConfig, "decode">,
   versions: VersionedStore | undefined,
   { instance, read, observer }: EpochParts,
-): ((sink: string, hook: PointHook | null) => NonNullable<SecondarySpec["begin"]>) | null {
+): BeginsOf | null {
   if (config.decode === null || versions === undefined) return null;
   const plans = new PresentPlans(config.decode as DecodeSection, read);
   const book = new PlanBook({ versions, instance });
-  return (sink, hook) => async (streams) => {
+  return (sink, hook, judged) => async (streams) => {
     const failed = new Map<StreamKey, Failure>();
     const begun: BegunStream[] = [];
     for (const { key: stream, position: from, skip, generation } of streams)
@@ -82,6 +93,7 @@ export function epochsOf(
         // Other topics do not wait for it.
         failed.set(stream, asFailure(e));
       }
+    if (begun.length > 0) await judged?.begin(begun.map(({ stream, from }) => ({ stream, from })));
     await hook?.("before_epoch");
     const noRoom = begun.length === 0 ? null : await book.enter(sink, begun);
     // The sink is fed all the same: it is recovery that goes by an earlier plan there.

@@ -85,17 +85,18 @@ export function buildStream(
     secondary: null,
   });
   const read = readOnce();
+  const schemas = schemaService(config, sink, { instance, observer }, { read });
+  const dedup = dedupService(config, schemas, { instance, live: true });
   const begins = epochsOf(config, sink.plans, { instance, read, observer });
   const beside = besideParts(config, { instance, shared, lanes, laneLife, observer }).map((b): Beside => {
     if (begins === null || b.sink.receives === "raw") return b;
     const hook = crashHook(crashPlan(process.env.TWG_CRASH_AT, b.spec.name));
-    return { ...b, spec: { ...b.spec, begin: begins(b.spec.name, hook) } };
+    const distinct = b.sink.duplicates === "drop";
+    return { ...b, spec: { ...b.spec, begin: begins(b.spec.name, hook, distinct ? dedup : null) } };
   });
   let spawned = 0;
   const threads = new Map<number, LaneThread>();
-  const schemas = schemaService(config, sink, { instance, observer }, { read });
   const tables = keptTables(beside);
-  const dedup = dedupService(config, schemas, { instance, live: true });
   const hooked = hook === null ? {} : { hook };
   const source = new KafkaSource(kafkaSettings(from, VERSION), {
     net: createNet(systemClock),

@@ -67,6 +67,7 @@ describe("a lane's questions", () => {
     let open = 0;
     const asked: string[] = [];
     const answers = new DedupAnswers({
+      begin: async () => {},
       epoch: async (stream, from) => {
         asked.push(`${stream} ${from}`);
         return { since: 3n, until: null, secret: "00" };

@@ -42,14 +42,19 @@ test("streams begin with the plan of their topic, between the two points at whic
   const points: string[] = [];
   const seen = (point: string) => void points.push(`${point} after ${versions.written.length}`);
   const begins = epochsOf({ decode: RESOLVED }, versions, { ...PARTS, read: async () => bytes("{}") })!;
+  const judged = {
+    begin: async (of: readonly { readonly from: bigint }[]) => seen(`judged from ${of.map((s) => s.from)}`),
+  };
   await begins(
     "typed",
     seen,
+    judged,
   )([
     { key: "kafka/c/orders/0/0", position: 10n, skip: [], generation: 3 },
     { key: "kafka/c/returns/0/0", position: 0n, skip: [], generation: 1 },
   ]);
-  expect(points).toEqual(["before_epoch after 0", "after_epoch after 2"]);
+  // The judgement first, so that no plan of the book goes without its own.
+  expect(points).toEqual(["judged from 10,0 after 0", "before_epoch after 0", "after_epoch after 2"]);
   const book = new PlanBook({ versions, instance: "j" });
   const streams = (await book.read()).get("typed")!;
   const [epoch] = streams.get("kafka/c/orders/0/0")!.epochs;
@@ -99,7 +104,7 @@ test("a topic whose plan cannot be made holds up no other", async () => {
     return bytes("{}");
   };
   const begins = epochsOf({ decode }, versions, { ...PARTS, read })!;
-  const failed = await begins("typed", null)([stream("returns"), stream("orders")]);
+  const failed = await begins("typed", null, null)([stream("returns"), stream("orders")]);
   expect([...failed].map(([key, f]) => [key, f.message])).toEqual([["kafka/c/returns/0/0", "denied"]]);
   const streams = (await new PlanBook({ versions, instance: "j" }).read()).get("typed")!;
   expect([...streams.keys()]).toEqual(["kafka/c/orders/0/0"]);
@@ -111,7 +116,7 @@ test("a sink whose streams have no room in the book begins all the same, and tha
   const observer = { emit: (e: TwgEvent) => void events.push(e) };
   const begins = epochsOf({ decode: RESOLVED }, versions, { ...PARTS, observer, read: async () => null })!;
   const many = Array.from({ length: 300 }, (_, i) => stream(`${"x".repeat(30_000)}${i}`));
-  expect(await begins("typed", null)(many)).toEqual(new Map());
+  expect(await begins("typed", null, null)(many)).toEqual(new Map());
   expect(versions.versions).toHaveLength(0);
   expect(events).toMatchObject([
     { e: "recovery.troubled", sink: "typed", failure: { code: "coverage.too_large" } },

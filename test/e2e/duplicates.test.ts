@@ -41,6 +41,12 @@ schema:
       - { name: note, logicalType: string }
 `;
 
+/** Its key is another in each record. */
+const LATER = CONTRACT.replaceAll(/, primaryKey: true, primaryKeyPosition: \d/g, "").replace(
+  "name: note, logicalType: string",
+  "name: note, logicalType: string, primaryKey: true",
+);
+
 const KINDS = ["json", "avro", "protobuf"] as const;
 type Kind = (typeof KINDS)[number];
 
@@ -263,4 +269,50 @@ describe.skipIf(MAIN === null)("duplicates by natural key", () => {
     },
     240_000,
   );
+
+  // What it said before is nowhere but in the plan that raw has with it.
+  test("each by the contract of its time, whichever it is now", async () => {
+    const topic = fresh("contracts");
+    await createTopic(served, topic, { partitions: PARTITIONS });
+    const p = pipeline(served, topic, "avro", null);
+    const third = RECORDS / 3;
+    const write = (contract: string) => writeFileSync(join(p.folder, "shop.odcs.yaml"), contract);
+    // Raw has some of each that no other sink has.
+    const grow = async (from: number, next: number) => {
+      await produce(served, topic, "avro", from, next);
+      const environment = { TWG_CRASH_AT: "after_cover:1" };
+      expect((await stream(p, { untilCaughtUp: true, environment }).ended()).signal).toBe("SIGKILL");
+      await catchUp(p);
+    };
+    await grow(0, third);
+    write(LATER);
+    await grow(third, 2 * third);
+    const keyed = (partition: number) =>
+      Array.from({ length: third }, (_, i) => third + i).filter((at) => orderOf(partition, at).key !== null);
+    const wanted = Array.from({ length: PARTITIONS }, (_, n) =>
+      [...rowsOfPartition(n, 0, third), ...keyed(n)].map((at) => `${n}@${at}`),
+    ).flat();
+
+    const dry = JSON.parse((await command(["recover", "-c", p.config, "--dry-run", "--json"])).output);
+    const lacking = dry.sinks.find((s: { readonly sink: string }) => s.sink === "typed").gaps;
+    const plans = lacking.flatMap((g: { readonly plans: readonly { readonly plan: string | null }[] }) =>
+      g.plans.map(({ plan }) => plan === null),
+    );
+    expect(new Set(plans)).toEqual(new Set([true, false]));
+    await recover(p);
+    expect(await landed(p, "typed")).toEqual(wanted);
+
+    // Of a sink that is added later no plan is known: it is filled by the contract of the time, or not at all.
+    writeFileSync(
+      p.config,
+      readFileSync(p.config, "utf8") + sink(p.folder, "twin", 'receives = "decoded"\nduplicates = "drop"'),
+    );
+    const refused = await command(["recover", "-c", p.config, "--sink", "twin", "--to", String(third)]);
+    expect([refused.code, refused.output]).toEqual([1, expect.stringContaining("dedup.other_plan")]);
+    write(CONTRACT);
+    await recover(p, ["--sink", "twin", "--to", String(third)]);
+    write(LATER);
+    await recover(p, ["--sink", "twin"]);
+    expect(await landed(p, "twin")).toEqual(wanted);
+  }, 240_000);
 });

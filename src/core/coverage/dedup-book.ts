@@ -12,6 +12,13 @@ export interface DedupBookParts extends BookParts {
   readonly secret: (bytes: number) => string;
 }
 
+/** From a position on, a stream's records are judged by a plan. */
+export interface BegunEpoch {
+  readonly stream: StreamKey;
+  readonly from: bigint;
+  readonly plan: string;
+}
+
 export interface FoundEpoch {
   readonly since: bigint;
   readonly until: bigint | null;
@@ -33,19 +40,20 @@ export class DedupBook {
     });
   }
 
+  /** As `enter`, of many at once, and with a reach as if raw had all that counts: how far it is, is said when one is entered. */
+  async begin(all: readonly BegunEpoch[]): Promise<void> {
+    await this.#book.change((now) => {
+      const state = all.reduce((s, e) => begun(s, e, null) ?? s, now);
+      return state === now ? null : state;
+    });
+  }
+
   /**
    * The stream's records from here on are judged by this plan: durably, once this resolves. For its owner. `gone`: raw has
    * nothing any more of what is before it, so it counts no more; null: raw has what counts.
    */
   async enter(stream: StreamKey, from: bigint, plan: string, gone: bigint | null): Promise<FoundEpoch> {
-    const state = await this.#book.change((now) => {
-      const epochs = now.streams.get(stream) ?? [];
-      const reach = reachOf(epochs, from, plan, gone);
-      if (reach === null) return null;
-      // What an earlier life began further on, no sink has: live records come before any sink covers them.
-      const before = epochs.filter((e) => e.from < from);
-      return entered(now, stream, [...before, { from, reach, plan }]);
-    });
+    const state = await this.#book.change((now) => begun(now, { stream, from, plan }, gone));
     return found(state, stream, from, plan);
   }
 
@@ -77,8 +85,18 @@ function reachOf(
   return here === undefined || gone === null || gone <= here.reach ? null : gone;
 }
 
-function entered(state: DedupBookState, stream: StreamKey, epochs: readonly PlanEpoch[]): DedupBookState {
-  return { ...state, streams: new Map([...state.streams, [stream, epochs]]) };
+/** Null: it stays as it is. */
+function begun(
+  state: DedupBookState,
+  { stream, from, plan }: BegunEpoch,
+  gone: bigint | null,
+): DedupBookState | null {
+  const epochs = state.streams.get(stream) ?? [];
+  const reach = reachOf(epochs, from, plan, gone);
+  if (reach === null) return null;
+  // What an earlier life began further on, no sink has: live records come before any sink covers them.
+  const before = epochs.filter((e) => e.from < from);
+  return { ...state, streams: new Map([...state.streams, [stream, [...before, { from, reach, plan }]]]) };
 }
 
 function found({ secret, streams }: DedupBookState, stream: StreamKey, at: bigint, plan: string): FoundEpoch {
@@ -94,7 +112,7 @@ function found({ secret, streams }: DedupBookState, stream: StreamKey, at: bigin
       `records from ${epoch.from} on were judged by another natural key or window`,
       {
         at: stream,
-        hint: "Recover them with the contract and the window of that time; records that come now are judged by those of now",
+        hint: "`twg recover` takes the contract of their time, where it is known, and not with --replan; the window must be that of their time. `twg inspect duplicates` shows from where on which plan holds",
       },
     );
   return { since: epoch.reach, until, secret };

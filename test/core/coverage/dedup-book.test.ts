@@ -33,6 +33,28 @@ describe("the book of duplicates", () => {
     expect(await bookOf(store).look(S, 180n, A)).toEqual(first);
   });
 
+  test("many begin in one write, and where one is entered the book says it already", async () => {
+    const store = new Store();
+    const all = (...from: readonly bigint[]) =>
+      from.map((f, i) => ({ stream: `${S}${i}`, from: f, plan: A }));
+    await bookOf(store).begin(all(5n, 7n));
+    expect(store.versions).toHaveLength(1);
+    expect(await bookOf(store).enter(`${S}1`, 9n, A, null)).toMatchObject({ since: 7n });
+    await bookOf(store).begin(all(6n, 9n));
+    expect(store.versions).toHaveLength(1);
+    await bookOf(store).begin([{ stream: `${S}0`, from: 20n, plan: B }, ...all(6n)]);
+    await bookOf(store).begin([{ stream: `${S}1`, from: 20n, plan: B }]);
+    expect(await bookOf(store).look(`${S}1`, 20n, B)).toMatchObject({ since: 20n });
+    expect(await bookOf(store).cuts()).toEqual(
+      new Map([
+        [`${S}0`, [5n, 6n]],
+        [`${S}1`, [7n, 20n]],
+      ]),
+    );
+    // How far it reaches back is said by who knows what raw has.
+    expect(await bookOf(store).enter(`${S}1`, 30n, B, 25n)).toMatchObject({ since: 25n });
+  });
+
   test("another plan begins another epoch; each position has that of its time", async () => {
     const store = new Store();
     const { secret } = await bookOf(store).enter(S, 0n, A, null);
