@@ -398,18 +398,18 @@ export class Branch<B extends BranchBatch> {
 
   #failed(set: BranchSet<B>, failure: Failure): void {
     if (set.state === "open") return this.detach(failure);
-    this.#giveUp(set);
-    this.detach(failure);
+    this.#giveUp(set, failure);
   }
 
   #retrying<T>(set: BranchSet<B>, fn: () => Promise<T>): Promise<T> {
     return this.#retry.run(() => set.state === "dropped", fn);
   }
 
-  /** A set that the control thread knows. */
-  #giveUp(set: BranchSet<B>): void {
+  /** A set that the control thread knows. The reason comes first: a run that waits for the set alone may end with it. */
+  #giveUp(set: BranchSet<B>, reason: Failure | null = null): void {
     this.#drop(set);
     this.#unsettled.delete(set.id);
+    if (reason !== null) this.detach(reason);
     this.#o.post({ t: "dropped", id: set.id });
   }
 

@@ -220,6 +220,17 @@ describe("a set", () => {
     expect(of("detached").length).toBe(1);
   });
 
+  test("that cannot be sealed is given up behind the reason: who waits for it alone may be gone by then", async () => {
+    claim();
+    give(0, 5);
+    branch.close("interval");
+    failures = [new Failure("postgres.row_differs", "no")];
+    branch.receive({ t: "go", id: "set-0" });
+    await settle();
+    expect(out.map((m) => m.t)).toEqual(["closed", "detached", "dropped"]);
+    expect(of("detached")[0]?.failure.code).toBe("postgres.row_differs");
+  });
+
   test("of a stream that went elsewhere meanwhile is given up", async () => {
     claim();
     give(0, 5);
