@@ -10,7 +10,7 @@ import { figureOf, Pipeline } from "./pipeline.ts";
 import { intoPostgres, twoIntoPostgres } from "./postgres.ts";
 
 export function recovery(o: BenchOptions): AsyncGenerator<Figure> {
-  return overOrders(o, 2_000_000, async function* (topic) {
+  return overOrders(o, async function* (topic) {
     const typed = yield* intoParquet(o, topic);
     yield* intoPostgres(o, topic);
     yield* besideLive(o, topic, typed);
@@ -19,15 +19,14 @@ export function recovery(o: BenchOptions): AsyncGenerator<Figure> {
 
 /** Two processes on one backlog. */
 export function recoveryTwo(o: BenchOptions): AsyncGenerator<Figure> {
-  return overOrders(o, 400_000, (topic) => twoIntoPostgres(o, topic));
+  return overOrders(o, (topic) => twoIntoPostgres(o, topic));
 }
 
 async function* overOrders(
   o: BenchOptions,
-  records: number,
   measure: (topic: Topic) => AsyncGenerator<Figure>,
 ): AsyncGenerator<Figure> {
-  const topic = await topicOf(o, "orders", "none", o.small ? 20_000 : records);
+  const topic = await topicOf(o, "orders", "none", o.small ? 20_000 : 2_000_000);
   if (topic === null) return;
   try {
     yield* measure(topic);
