@@ -30,8 +30,8 @@ const RECOVERY_S = 30;
 const MOST_OF_FREE = 0.25;
 const CAPACITY_S = 10;
 const QUIET_S = 15;
-/** A lag of so many seconds of the offered rate is what is on its way, and no backlog. */
-const SETTLED_S = 4;
+/** Of what was sent, so much may be on its way still. */
+const LEFT = 0.02;
 const SETTLES_MS = 120_000;
 
 /** `typed`: the rates into the same sinks, of recovery and live. */
@@ -56,7 +56,7 @@ export async function* besideLive(o: BenchOptions, topic: Topic, typed: Figure):
       `[recovery]\nmax_bytes_per_s = ${limit}\n[observability]\nlisten = "127.0.0.1:${port}"`,
     );
     yield {
-      ...(await measured(o, feed, pipeline, config, port!)),
+      ...(await measured(o, feed, pipeline, config, port!, typed.peer_value ?? 0)),
       n: backlog,
       limit_bytes_per_s: limit,
     };
@@ -88,7 +88,10 @@ class Lags {
   }
 
   median(first: number, last: number): number {
-    return Math.round(median(this.#seen.filter((l) => l.at >= first && l.at < last).map((l) => l.lag)));
+    const within = this.#seen.filter((l) => l.at >= first && l.at < last);
+    // Nobody looked in so short a time: what was seen before it.
+    const seen = within.length > 0 ? within : this.#seen.filter((l) => l.at < last).slice(-1);
+    return Math.round(median(seen.map((l) => l.lag)));
   }
 
   async settle(records: number): Promise<void> {
@@ -119,6 +122,8 @@ async function measured(
   pipeline: Pipeline,
   config: string,
   port: number,
+  /** Records a second that it takes from a topic that is there already. */
+  free: number,
 ): Promise<Figure> {
   const live = startProcess([...o.twg, "stream", "-c", config]);
   while ((await lagOf(port)) === null) {
@@ -129,9 +134,8 @@ async function measured(
   const lags = new Lags(port);
   let feeding: Promise<number> = Promise.resolve(0);
   try {
-    const capacity = await capacityOf(feed, port, o.small ? 1 : CAPACITY_S);
+    const capacity = await capacityOf(feed, lags, free, o.small ? 1 : CAPACITY_S);
     const offered = capacity / 2;
-    await lags.settle(offered * SETTLED_S);
     const begun = lags.now;
     feeding = feed.send(Number.POSITIVE_INFINITY, offered, () => isOver);
     await Bun.sleep((o.small ? 1 : QUIET_S) * 1000);
@@ -168,17 +172,12 @@ async function measured(
   }
 }
 
-/** Records that it takes a second while more are offered than that. */
-async function capacityOf(feed: Feed, port: number, seconds: number): Promise<number> {
-  let isOver = false;
+/** Records that it lands a second: of so many seconds at the rate of a topic that is there already, until none waits. */
+async function capacityOf(feed: Feed, lags: Lags, most: number, seconds: number): Promise<number> {
   const begun = performance.now();
-  const before = (await lagOf(port)) ?? 0;
-  const feeding = feed.send(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, () => isOver);
-  await Bun.sleep(seconds * 1000);
-  isOver = true;
-  const sent = await feeding;
-  const after = (await lagOf(port)) ?? 0;
-  return (sent + before - after) / ((performance.now() - begun) / 1000);
+  const sent = await feed.send(most * seconds, most);
+  await lags.settle(sent * LEFT);
+  return sent / ((performance.now() - begun) / 1000);
 }
 
 async function lagOf(port: number): Promise<number | null> {
