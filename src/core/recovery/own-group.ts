@@ -10,6 +10,7 @@ import { int64At } from "../records/int64-at.ts";
 import type { BatchRuns, BytesColumn, HeadersColumn, RawBatch } from "../records/raw-batch.ts";
 import { fillRecordIds, type RecordIdBase, recordIdBase } from "../records/record-id.ts";
 import { type StreamId, type StreamKey, streamKey } from "../records/stream.ts";
+import { timestampTypeOf } from "../records/timestamp-type.ts";
 import { readTurns, rises, type Turn } from "./group-runs.ts";
 import { OWN_SHAPES, type OwnColumn, ownHeaderPages, ownPages } from "./raw-columns.ts";
 import { notRaw, outOfOrder } from "./raw-rows.ts";
@@ -48,10 +49,6 @@ const NO_STRINGS: BytesColumn = {
   nullCount: 0,
 };
 const TAIL_BYTES = 8;
-const NO_TIMESTAMP = 0;
-const CREATE_TIME = 1;
-const LOG_APPEND_TIME = 2;
-const CREATE_TIME_BYTES = "CreateTime".length;
 
 interface Place {
   /** The first row that was not given of the stream. */
@@ -309,7 +306,7 @@ export class OwnGroup {
       baseSequence: Int32Array.from(firsts, (row) => this.#int32("source_base_sequence", row)),
       transactional: Uint8Array.from(firsts, (row) => Math.max(0, this.#index("source_transactional", row))),
       timestampType: Uint8Array.from(firsts, (row) =>
-        timestampType(this.#bytes("source_timestamp_type", row)),
+        timestampTypeOf(this.#bytes("source_timestamp_type", row)?.length ?? -1),
       ),
     };
   }
@@ -342,11 +339,6 @@ function damageTold<T>(read: () => T): T {
   } catch (e) {
     throw e instanceof PageDamage ? notParquet(e.message, WHERE) : e;
   }
-}
-
-function timestampType(name: Uint8Array | null): number {
-  if (name === null) return NO_TIMESTAMP;
-  return name.length === CREATE_TIME_BYTES ? CREATE_TIME : LOG_APPEND_TIME;
 }
 
 /** The row after the last of [from, to) for which `fits` holds: it holds for all before one for which it does. */

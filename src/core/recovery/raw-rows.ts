@@ -6,6 +6,7 @@ import { Failure } from "../failure/failure.ts";
 import type { BatchRuns, BytesColumn, HeadersColumn, RawBatch } from "../records/raw-batch.ts";
 import { fillRecordIds, type RecordIdBase, recordIdBase } from "../records/record-id.ts";
 import { type StreamId, streamKey } from "../records/stream.ts";
+import { timestampTypeOf } from "../records/timestamp-type.ts";
 import type { ColumnType, TableBatch, TableColumn } from "../types/table-batch.ts";
 import { typeText } from "../types/type-text.ts";
 import { placeOf } from "./raw-columns.ts";
@@ -39,7 +40,6 @@ const COLUMNS = [
 
 const UTF8 = new TextEncoder();
 const ID_BYTES = 16;
-const CREATE_TIME = UTF8.encode("CreateTime");
 
 /** The columns of a raw file that have to be where they are expected, by number; names without prefix. */
 export const RAW_PLACES: readonly (readonly [place: number, name: string])[] = [
@@ -298,9 +298,8 @@ const bitAt = (c: TableColumn, row: number): number =>
   isNull(c, row) ? 0 : (c.data[row >> 3]! >> (row & 7)) & 1;
 
 function timestampType(column: TableColumn, row: number): number {
-  if (isNull(column, row)) return 0;
   const offsets = column.offsets!;
-  return offsets[row + 1]! - offsets[row]! === CREATE_TIME.length ? 1 : 2;
+  return timestampTypeOf(isNull(column, row) ? -1 : offsets[row + 1]! - offsets[row]!);
 }
 
 function differs(c: TableColumn, a: number, b: number): boolean {

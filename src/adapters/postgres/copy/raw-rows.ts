@@ -6,16 +6,17 @@
  *   field  int32 length, -1 null | bytes
  *   array  int32 dimensions | int32 has nulls | int32 element oid | { int32 size, int32 lower bound } ... | element ...
  */
+
 import { ByteWriter } from "../../../core/bytes/writer.ts";
 import type { BytesColumn, HeadersColumn, RawBatch } from "../../../core/records/raw-batch.ts";
 import { fillRecordIds, recordIdBase } from "../../../core/records/record-id.ts";
+import { TIMESTAMP_TYPES } from "../../../core/records/timestamp-type.ts";
 import { copiedColumns } from "../table/raw-columns.ts";
 import type { CopyBlocks } from "./blocks.ts";
 import { isBeyond, putMilliseconds } from "./timestamps.ts";
 
 const BYTEA_OID = 17;
 const UTF8 = new TextEncoder();
-const TIMESTAMP_TYPES = [null, "CreateTime", "LogAppendTime"] as const;
 /** offset 4+8, timestamp 4+8, beyond 4, record id 4+16, heads of key, value and headers 3*4. */
 const FIXED_BYTES = 12 + 12 + 4 + 20 + 12;
 /** An index takes entries of a third of its page, 2,704 bytes; the name of a topic has at most 249 of them. */

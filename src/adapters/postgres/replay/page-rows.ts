@@ -10,6 +10,7 @@ import { int64At } from "../../../core/records/int64-at.ts";
 import type { BatchRuns, RawBatch } from "../../../core/records/raw-batch.ts";
 import { fillRecordIds, type RecordIdBase, recordIdBase } from "../../../core/records/record-id.ts";
 import { type StreamId, type StreamKey, streamKey } from "../../../core/records/stream.ts";
+import { timestampTypeOf } from "../../../core/records/timestamp-type.ts";
 import { notRaw, outOfOrder } from "../../../core/recovery/raw-rows.ts";
 import { millisecondsAt } from "../copy/timestamps.ts";
 import { BytesBuilder } from "./bytes-builder.ts";
@@ -34,39 +35,27 @@ export const PAGE_COLUMNS = [
 
 /** Sizes of fields in bytes, in the order of the columns; null: any. */
 const SIZES: readonly (number | null)[] = [8, 8, 8, 16, 8, null, 4, 8, 4, 4, 1, null, null, null];
-const [
-  OFFSET,
-  TIMESTAMP,
-  BEYOND,
-  ID,
-  INGEST,
-  KIND,
-  EPOCH,
-  PRODUCER,
-  PRODUCER_EPOCH,
-  SEQUENCE,
-  TRANSACTIONAL,
-] = [...PAGE_COLUMNS.keys()] as [
-  number,
-  number,
-  number,
-  number,
-  number,
-  number,
-  number,
-  number,
-  number,
-  number,
-  number,
-];
-const [KEY, VALUE, HEADERS] = [11, 12, 13];
+const at = (name: (typeof PAGE_COLUMNS)[number]): number => PAGE_COLUMNS.indexOf(name);
+const OFFSET = at("source_offset");
+const TIMESTAMP = at("source_timestamp");
+const BEYOND = at("source_timestamp_beyond");
+const ID = at("record_id");
+const INGEST = at("ingest_ts");
+const KIND = at("source_timestamp_type");
+const EPOCH = at("source_leader_epoch");
+const PRODUCER = at("source_producer_id");
+const PRODUCER_EPOCH = at("source_producer_epoch");
+const SEQUENCE = at("source_base_sequence");
+const TRANSACTIONAL = at("source_transactional");
+const KEY = at("source_key");
+const VALUE = at("source_value");
+const HEADERS = at("source_headers");
 const FIELDS = PAGE_COLUMNS.length;
 const NEVER_NULL = new Set([OFFSET, ID, INGEST]);
 
 const SIGNATURE = Uint8Array.of(0x50, 0x47, 0x43, 0x4f, 0x50, 0x59, 0x0a, 0xff, 0x0d, 0x0a, 0x00);
 const HEAD_BYTES = SIGNATURE.length + 8;
 const ARRAY_HEAD_BYTES = 28;
-const CREATE_TIME_BYTES = "CreateTime".length;
 const ID_WORDS = 4;
 
 export interface PageRowsOptions {
@@ -245,7 +234,7 @@ export class PageRows {
   #begun(runs: Runs): void {
     const kind = this.#sizes[KIND]!;
     const [producer, transactional] = [this.#sizes[PRODUCER]!, this.#sizes[TRANSACTIONAL]!];
-    runs.timestampType.push(kind < 0 ? 0 : kind === CREATE_TIME_BYTES ? 1 : 2);
+    runs.timestampType.push(timestampTypeOf(kind));
     runs.leaderEpoch.push(this.#int32(EPOCH));
     runs.producerId.push(producer < 0 ? -1n : this.#view.getBigInt64(this.#begins[PRODUCER]!));
     runs.producerEpoch.push(this.#int32(PRODUCER_EPOCH));

@@ -2,10 +2,12 @@
  * One Parquet file of raw records, written as a stream: batches in, final bytes out, memory bounded by one row
  * group's compressed pages and a page per column. Several streams may take turns in one file.
  */
+
 import { METADATA_COLUMNS } from "../../records/metadata-columns.ts";
 import type { RawBatch } from "../../records/raw-batch.ts";
 import { type RecordIdBase, recordIdBase } from "../../records/record-id.ts";
 import type { StreamId } from "../../records/stream.ts";
+import { TIMESTAMP_TYPES } from "../../records/timestamp-type.ts";
 import { BytesLeaf } from "./bytes-column.ts";
 import { RecordIdColumn } from "./fixed-column.ts";
 import { footerBytes, MAGIC, rowGroupBytes } from "./footer.ts";
@@ -38,8 +40,6 @@ const STEP_ROWS = 16 * 1024;
  * Spark) cannot even parse such bounds, so none are given; the values themselves are kept.
  */
 const MICROSECOND_READERS = 9_200_000_000_000_000;
-
-const TIMESTAMP_TYPES: readonly (string | null)[] = [null, "CreateTime", "LogAppendTime"];
 
 interface Column {
   readonly held: number;
