@@ -95,6 +95,9 @@ export function parquetParts(
     sweep: async () => {
       // What is staged may be another member's, at work right now.
       if (!coverage.isAlone) return;
+      // What somebody left who was killed in the midst of a write or a proof: it holds nothing, and stops nobody.
+      for (const book of [stores.schemas, stores.table, stores.dedup, stores.plans])
+        await book.sweep(null).catch(() => {});
       const removed = await stores.objects.sweep(coverage.stagedNames());
       if (removed.length > 0) observer.emit({ e: "staging.swept", removed: removed.length });
     },

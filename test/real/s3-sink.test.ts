@@ -101,7 +101,12 @@ coverage_interval_ms = 50
       expect((await outside.openUploads()).map((u) => u.key)).toEqual([
         "orders/p-bbbbbbbbbbbbbbbb.0-l0-0-0.parquet",
       ]);
+      // As somebody leaves them who is killed while proving the store's conditions for a book.
+      const own = `_twg/${config.pipeline.name}/${sink.name}`;
+      for (const book of ["coverage", "schemas", "table", "dedup", "plans"])
+        await outside.write(`${own}/${book}/probe-bbbbbbbbbbbbbbbb-1`, new Uint8Array([1]));
       expect(await process("cccccccccccccccc", "intended")).toBe(3n);
+      expect((await outside.keys()).filter((k) => k.includes("probe-"))).toEqual([]);
       expect(events.filter((e) => e.e === "staging.swept")).toEqual([{ e: "staging.swept", removed: 1 }]);
       expect(await process("dddddddddddddddd", "whole")).toBe(6n);
       expect(events.filter((e) => e.e === "intent.settled")).toMatchObject([

@@ -14,7 +14,7 @@ import {
 import { Silence } from "../../src/core/coverage/silence.ts";
 import { type CoverageState, EMPTY_STATE } from "../../src/core/coverage/state.ts";
 import { giveBack, grant, keepHeads } from "../../src/core/coverage/window-changes.ts";
-import { isRecovery } from "../../src/core/coverage/windows.ts";
+import { heldByOthers, isRecovery } from "../../src/core/coverage/windows.ts";
 import { bisect } from "../../src/core/delivery/bisect.ts";
 import { Failure, toWire } from "../../src/core/failure/failure.ts";
 import { withoutSpans } from "../../src/core/pipeline/span-set.ts";
@@ -130,6 +130,7 @@ export class SimTable {
         const granted = await owned(grant(wanted, instance, ++life.leases, life.gone));
         return granted.map((g) => ({ ...g, covered: this.#covered(g.stream) }));
       },
+      othersHold: () => call(() => heldByOthers(this.state, instance, life.gone)),
       releaseWindows: () => owned(giveBack(instance)),
       holds: ({ authority: a }) =>
         life.fenced === null && a.kind === "lease" && this.state.leases.get(a.window)?.lease === a.lease,

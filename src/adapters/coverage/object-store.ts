@@ -150,7 +150,9 @@ export class ObjectVersionedStore implements VersionedStore {
       for (const { key } of await this.#objects.list(from)) {
         const name = key.slice(from.length);
         const segment = SEGMENT.exec(name)?.[1];
-        const stray = name.startsWith("probe-") || (segment !== undefined && keep?.has(segment) === false);
+        // Another of our own books may be proving the store's conditions right now.
+        const probe = key.startsWith(`${this.#folder}/probe-`) && !key.startsWith(`${this.#probe}-`);
+        const stray = probe || (segment !== undefined && keep?.has(segment) === false);
         if (stray) await this.#objects.remove(key);
       }
     } catch (e) {

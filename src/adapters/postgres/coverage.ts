@@ -8,7 +8,7 @@
 import { displacedOwners, judgeOwners } from "../../core/coverage/judge.ts";
 import { waitedOut } from "../../core/coverage/outage.ts";
 import { Silence } from "../../core/coverage/silence.ts";
-import { isRecovery } from "../../core/coverage/windows.ts";
+import { heldByOthers, isRecovery } from "../../core/coverage/windows.ts";
 import { asFailure, Failure } from "../../core/failure/failure.ts";
 import type {
   Authority,
@@ -39,7 +39,15 @@ import {
   writeTopic,
 } from "./state/streams.ts";
 import { makeState, type SinkKey, type StateNames, stateNames } from "./state/tables.ts";
-import { dropWindows, grantWindows, heldWindows, windowsEnd, writeHeads } from "./state/windows.ts";
+import {
+  dropWindows,
+  grantWindows,
+  heldWindows,
+  mayGrant,
+  readLeases,
+  windowsEnd,
+  writeHeads,
+} from "./state/windows.ts";
 
 export interface PostgresCoverageOptions {
   readonly settings: PostgresSettings;
@@ -165,13 +173,23 @@ export class PostgresCoverage implements WindowCoverage {
 
   async leaseWindows(wanted: readonly Span[]): Promise<readonly LeasedWindow[]> {
     const { instance } = this.#o;
-    const serial = ++this.#leases;
+    const wish = { holder: instance, serial: ++this.#leases, wanted, gone: this.#gone };
+    if (this.#fenced !== null) throw this.#fenced;
+    if (!(await this.#alone((c) => mayGrant(c, this.#names, this.#key, wish)))) return [];
     const granted = await this.#owned(
-      (c) => grantWindows(c, this.#names, this.#key, { holder: instance, serial, wanted, gone: this.#gone }),
+      (c) => grantWindows(c, this.#names, this.#key, wish),
       (c) => lockSink(c, this.#key),
     );
     this.#held = new Set(granted.map(nameOf));
     return granted;
+  }
+
+  othersHold(): Promise<readonly Span[]> {
+    return this.#alone(async (c) => {
+      const leases = await readLeases(c, this.#names, this.#key);
+      const owners = await readOwners(c, this.#names, this.#key);
+      return heldByOthers({ leases, owners }, this.#o.instance, this.#gone);
+    });
   }
 
   async releaseWindows(): Promise<void> {

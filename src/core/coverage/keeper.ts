@@ -46,7 +46,7 @@ import { type Hook, settleIntent } from "./settle.ts";
 import { Silence } from "./silence.ts";
 import { type CoverageState, type IndexEntry, NEW_STREAM, type Owner } from "./state.ts";
 import { giveBack, grant, keepHeads } from "./window-changes.ts";
-import { isRecovery } from "./windows.ts";
+import { heldByOthers, isRecovery } from "./windows.ts";
 
 export interface KeeperOptions {
   /** Unique to this process; part of its tags. One of `recoveryInstance` fills windows, and claims no stream. */
@@ -213,6 +213,10 @@ export class CoverageKeeper implements CoverageStore, WindowCoverage {
     // Nobody who lives intends anything there: it was left behind by a former holder or owner.
     await this.#settle((i) => i.spans.some(within));
     return granted.map((g) => ({ ...g, covered: this.state.streams.get(g.stream)?.covered ?? [] }));
+  }
+
+  othersHold(): Promise<readonly Span[]> {
+    return Promise.resolve(heldByOthers(this.state, this.#o.instance, this.#gone));
   }
 
   releaseWindows(): Promise<void> {

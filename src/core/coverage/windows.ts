@@ -57,6 +57,18 @@ export function windowsOf({ leases, owners }: WindowState): readonly Window[] {
   });
 }
 
+/** Windows, not heads, of all but the holder. `gone`: owners that were judged, each with its beat then. */
+export function heldByOthers(
+  { leases, owners }: { readonly leases: Leases; readonly owners: readonly Owner[] },
+  holder: string,
+  gone: ReadonlyMap<string, number>,
+): readonly Span[] {
+  const living = owners.filter((o) => o.instance !== holder && gone.get(o.instance) !== o.beat);
+  return windowsOf({ leases, owners: living }).flatMap(({ stream, from, next }) =>
+    next === null ? [] : [{ stream, from, next }],
+  );
+}
+
 /** Without those of holders that are gone. The same object if there are none. */
 export function tidiedLeases({ leases, owners }: WindowState): Leases {
   const there = new Set(owners.map((o) => o.instance));

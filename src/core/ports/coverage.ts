@@ -153,6 +153,11 @@ export interface WindowCoverage extends StreamCoverage {
    * what the store throws: no outage is waited out.
    */
   leaseWindows(wanted: readonly Span[]): Promise<readonly LeasedWindow[]>;
+  /**
+   * Windows of others who live, as far as is known without waiting for anybody: what is planned goes around them. What is
+   * granted does not rest on it.
+   */
+  othersHold(): Promise<readonly Span[]>;
   /** Nothing is written under them any more. */
   releaseWindows(): Promise<void>;
   /** Whether we have it, as far as was seen at the last heartbeat. */

@@ -20,7 +20,8 @@ import { LeasedCoverage } from "./leased-coverage.ts";
 import { type PlanPieces, planPhases } from "./plan-phases.ts";
 import type { Wanted } from "./replay-order.ts";
 import { positions, type Share, tellFilled, tellLeased } from "./tell-windows.ts";
-import { planWindows } from "./window-plan.ts";
+import { hulls, unionOf, within } from "./wanted.ts";
+import { planAround } from "./window-plan.ts";
 
 export interface FillSink {
   readonly name: string;
@@ -66,7 +67,7 @@ export interface FillOptions {
   /** Most bytes of raw files of a window. */
   readonly windowBytes: number;
   readonly heartbeatMs: number;
-  /** Between two looks while what is missing is somebody's. */
+  /** Most between two looks while what is missing is somebody's; the first come sooner. */
   readonly retryMs: number;
   /** Longest wait for others without any progress. */
   readonly patienceMs: number;
@@ -93,6 +94,8 @@ export interface Filled {
 
 /** Windows that are asked for in one look: each costs a transaction in some stores. */
 const MOST_TRIES = 64;
+/** The first wait for others is so many times halved: what they hold is mostly about to end. */
+const SOON = 3;
 /** Jobs in a row in which a sink took nothing before what it was given is passed by. */
 const MOST_IDLE = 2;
 /**
@@ -149,6 +152,7 @@ export class Filler {
     const { clock, look } = this.#p;
     let least: bigint | null = null;
     let since = clock.monotonic();
+    let halvings = SOON;
     while (!this.#stopped) {
       const backlog = await look(new Set(this.#failed.keys()));
       for (const [name, why] of backlog.away) if (!this.#failed.has(name)) this.#failed.set(name, why);
@@ -171,9 +175,11 @@ export class Filler {
       // Also where jobs are done and nothing comes of them, whatever they say of themselves.
       if (clock.monotonic() - since >= this.#o.patienceMs) return null;
       if (job === null) {
-        await sleep(clock, this.#o.retryMs);
+        await sleep(clock, this.#o.retryMs / 2 ** halvings);
+        halvings = Math.max(0, halvings - 1);
         continue;
       }
+      halvings = SOON;
       await this.#do(job.job, job.shares, now);
     }
     for (const name of this.#passed.keys()) if (!this.#failed.has(name)) this.#failed.set(name, null);
@@ -218,9 +224,9 @@ export class Filler {
     }
   }
 
-  async #orLeftOut<T>(s: FillSink, work: () => Promise<T>): Promise<T | null> {
+  async #orLeftOut<T>(s: FillSink, work: (s: FillSink) => Promise<T>): Promise<T | null> {
     try {
-      return await work();
+      return await work(s);
     } catch (e) {
       this.#failed.set(s.name, asFailure(e));
       return null;
@@ -270,7 +276,9 @@ export class Filler {
       const lead = this.#turn++ % this.#sinks.length;
       const lacks = backlog.lacks.get(this.#sinks[lead]!.name);
       if (lacks === undefined || !this.#works(lead)) continue;
-      for (const spans of planWindows(backlog.index, lacks, this.#o.windowBytes)) {
+      const held = (await this.#orLeftOut(this.#sinks[lead]!, (s) => s.coverage.othersHold())) ?? [];
+      if (!this.#works(lead)) continue;
+      for (const spans of planAround(backlog.index, lacks, held, this.#o.windowBytes)) {
         const shares = await this.#lease(lead, spans, backlog);
         const wanted = unionOf([...shares.values()].map((s) => s.wanted));
         if ((shares.get(lead)?.wanted.size ?? 0) > 0)
@@ -388,13 +396,6 @@ export class Filler {
   }
 }
 
-function within(lacks: Wanted | undefined, bounds: Wanted): Wanted {
-  const kept = [...(lacks ?? [])].map(
-    ([stream, ranges]) => [stream, intersectRanges(ranges, bounds.get(stream) ?? [])] as const,
-  );
-  return new Map(kept.filter(([, ranges]) => ranges.length > 0));
-}
-
 function without(lacks: Wanted, passed: readonly Passed[]): Wanted {
   const left = [...lacks].map(
     ([stream, ranges]) =>
@@ -404,21 +405,6 @@ function without(lacks: Wanted, passed: readonly Passed[]): Wanted {
       ] as const,
   );
   return new Map(left.filter(([, ranges]) => ranges.length > 0));
-}
-
-function hulls(wanted: Wanted): readonly Span[] {
-  return [...wanted].map(([stream, ranges]) => ({
-    stream,
-    from: ranges[0]!.from,
-    next: ranges.at(-1)!.next,
-  }));
-}
-
-function unionOf(all: readonly Wanted[]): Wanted {
-  const union = new Map<StreamKey, Ranges>();
-  for (const wanted of all)
-    for (const [stream, ranges] of wanted) union.set(stream, unionRanges(union.get(stream) ?? [], ranges));
-  return union;
 }
 
 /** Of parts that name others before them by number: those of a job, with the numbers that they have in it. */

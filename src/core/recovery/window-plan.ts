@@ -3,6 +3,7 @@ import { intersectRanges } from "../coverage/ranges.ts";
 import type { IndexEntry } from "../coverage/state.ts";
 import { type Span, type StreamKey, streamParts } from "../records/stream.ts";
 import type { Wanted } from "./replay-order.ts";
+import { outside } from "./wanted.ts";
 
 /**
  * One group of spans after the other, oldest first: one span a stream, of one incarnation of the topics, over sets of
@@ -31,6 +32,17 @@ export function* planWindows(
     for (const s of found) if (streamParts(s.stream).incarnation === incarnation) widen(group, s);
   }
   if (group.size > 0) yield [...group.values()];
+}
+
+/** First around spans that others have, so that windows are as large as they may be; then over all, since those may be old by now. */
+export function* planAround(
+  index: readonly IndexEntry[],
+  lacks: Wanted,
+  held: readonly Span[],
+  maxBytes: number,
+): Generator<readonly Span[]> {
+  if (held.length > 0) yield* planWindows(index, outside(lacks, held), maxBytes);
+  yield* planWindows(index, lacks, maxBytes);
 }
 
 function spansIn(set: IndexEntry, lacks: Wanted): readonly Span[] {

@@ -139,7 +139,7 @@ test("one refusal of a write whose condition holds is not believed", async () =>
 test("a process that starts as well and sweeps the probe away spoils it, and proves nothing", async () => {
   const objects = new MemoryObjects();
   const get = objects.get.bind(objects);
-  const sweeper = over(objects);
+  const sweeper = new ObjectVersionedStore(objects, { folder: "c", instance: "other" });
   let sweeps = 2;
   // Just before the write that must be refused, since the object is there.
   objects.get = async (key, maxBytes) => {
@@ -149,6 +149,14 @@ test("a process that starts as well and sweeps the probe away spoils it, and pro
   };
   await over(objects).prepare();
   expect([sweeps < 0, objects.objects.size]).toEqual([true, 0]);
+});
+
+test("what was left of another's probe is swept, and not the one that is our own", async () => {
+  const objects = new MemoryObjects();
+  for (const name of ["c/probe-i-1", "c/probe-ii-1", "c/probe-other-1", "c/coverage.json", "d/probe-x-1"])
+    await objects.put(name, new Uint8Array([1]));
+  await over(objects).sweep(null);
+  expect([...objects.objects.keys()].toSorted()).toEqual(["c/coverage.json", "c/probe-i-1", "d/probe-x-1"]);
 });
 
 test("lost answers spoil a probe and prove nothing; a store that never answers is out of order", async () => {

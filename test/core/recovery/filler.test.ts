@@ -34,6 +34,7 @@ class Place implements WindowCoverage {
         }));
     return this.held;
   }
+  othersHold = async () => [] as readonly Span[];
   async releaseWindows(): Promise<void> {
     this.held = [];
   }

@@ -325,6 +325,10 @@ export class KafkaCoverage implements WindowCoverage {
     );
   }
 
+  othersHold(): Promise<readonly Span[]> {
+    return Promise.resolve(this.#windows.othersHold(this.#gone));
+  }
+
   releaseWindows(): Promise<void> {
     return this.#briefly(() => this.#noting(() => this.#windows.release(this.#life.signal)));
   }

@@ -17,6 +17,7 @@ import { surelyDead } from "../../../core/coverage/judge.ts";
 import type { CoverageState, StreamState } from "../../../core/coverage/state.ts";
 import {
   freeWindow,
+  heldByOthers,
   isRecovery,
   parseWindow,
   type Window,
@@ -171,6 +172,12 @@ export class WindowLeases {
 
   holds({ authority }: LeasedWindow): boolean {
     return authority.kind === "lease" && this.#held.has(authority.window);
+  }
+
+  /** As of the states that were read last. */
+  othersHold(gone: ReadonlyMap<string, number>): readonly Span[] {
+    const { key, instance } = this.#o;
+    return heldByOthers(decodeState(key, this.#p.states.entries).coverage, instance, gone);
   }
 
   /** `gone`: owners that were judged, each with its beat then. */

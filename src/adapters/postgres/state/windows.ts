@@ -1,6 +1,6 @@
 /** Windows and heads in the table of leases: core/coverage/windows.ts says what they are. */
 
-import type { LeaseState } from "../../../core/coverage/state.ts";
+import type { LeaseState, Owner } from "../../../core/coverage/state.ts";
 import {
   freeWindow,
   isRecovery,
@@ -131,18 +131,49 @@ export async function grantWindows(
   await dropOrphans(connection, names, key);
   await dropWindows(connection, names, key, holder);
   const owners = before.filter((o) => !isRecovery(o.instance) || !out.includes(o.instance));
+  await joinTouching(connection, names, key, streams, [...(await readLeases(connection, names, key)).keys()]);
+  const granted = await freeOf(connection, names, key, { holder, serial, wanted }, owners);
+  const added = granted.map(({ stream, range }) => ({ holder, stream, ...range }));
+  await insertWindows(connection, names, key, { holder, serial }, added);
+  return granted;
+}
+
+/**
+ * Whether `grantWindows` might give something, or take somebody out. Locks nothing and is no part of a transaction, so that
+ * a span that another holds costs no commit; what is given is decided under the locks.
+ */
+export async function mayGrant(
+  connection: PgConnection,
+  names: StateNames,
+  key: SinkKey,
+  wish: WindowWish,
+): Promise<boolean> {
+  const owners = await readOwners(connection, names, key);
+  if (owners.some((o) => wish.gone.get(o.instance) === o.beat)) return true;
+  return (await freeOf(connection, names, key, wish, owners)).length > 0;
+}
+
+/** What of a wish is free, as a grant. */
+async function freeOf(
+  connection: PgConnection,
+  names: StateNames,
+  key: SinkKey,
+  { holder, serial, wanted }: Omit<WindowWish, "gone">,
+  owners: readonly Owner[],
+): Promise<readonly LeasedWindow[]> {
+  const streams = [...new Set(wanted.map((s) => s.stream))];
   const found = await connection.query(
     `SELECT stream, owner FROM ${names.table("stream")}
       WHERE pipeline = $1 AND sink = $2 AND stream IN (SELECT jsonb_array_elements_text($3::jsonb))`,
-    ...of,
+    key.pipeline,
+    key.sink,
+    JSON.stringify(streams),
   );
   const there = new Set(owners.map((o) => o.instance));
-  const leases = await readLeases(connection, names, key);
-  const windows = windowsOf({ leases, owners });
-  await joinTouching(connection, names, key, streams, [...leases.keys()]);
+  const windows = windowsOf({ leases: await readLeases(connection, names, key), owners });
   const { covered } = await rangesOf(connection, names, key, streams);
   const claimed = new Map(found.rows.map(([stream, owner = null]) => [stream ?? "", owner]));
-  const granted = wanted.flatMap((span): LeasedWindow[] => {
+  return wanted.flatMap((span): LeasedWindow[] => {
     const { stream } = span;
     const has = covered.get(stream) ?? [];
     const owner = claimed.get(stream) ?? null;
@@ -152,9 +183,6 @@ export async function grantWindows(
     const window = windowName({ holder, stream, ...range });
     return [{ stream, range, covered: has, authority: { kind: "lease", window, lease: serial, stream } }];
   });
-  const added = granted.map(({ stream, range }) => ({ holder, stream, ...range }));
-  await insertWindows(connection, names, key, { holder, serial }, added);
-  return granted;
 }
 
 async function insertWindows(
