@@ -150,7 +150,7 @@ async function two(o: BenchOptions, topic: Topic, table: Table): Promise<Figure>
   try {
     const side = table.sink(proxy.port, 'commit_bytes = "64KiB"');
     await pipeline.stream(await pipeline.config("raw", []));
-    const config = await pipeline.config("both", [side], '[recovery]\nwindow_bytes = "512KiB"');
+    const config = await pipeline.config("both", [side], '[recovery]\nwindow_bytes = "2MiB"');
     const commits: number[] = [];
     const run = (processes: number) => async () => {
       table.clear();

@@ -139,6 +139,24 @@ export function windowContract(name: string, stream: string, make: () => Promise
       expect(await ranges(b)).toEqual([[30, 50]]);
     });
 
+    test("what others hold is told for as long as they live: no heads, and nothing of one's own", async () => {
+      const held = async (p: WindowProcess) => {
+        await run(p.coverage.heartbeat());
+        return (await run(p.coverage.othersHold())).map((s) => [s.stream, Number(s.from), Number(s.next)]);
+      };
+      await ingest(50);
+      const [a, b] = [await opened(A), await opened(B)];
+      await leased(a, 10, 40);
+      expect([await held(a), await held(b)]).toEqual([[], [[stream, 10, 40]]]);
+      await leased(b, 0, 10);
+      expect(await held(a)).toEqual([[stream, 0, 10]]);
+      await run(b.coverage.releaseWindows());
+      expect(await held(a)).toEqual([]);
+      await held(b);
+      await bench.pass();
+      expect(await held(b)).toEqual([]);
+    });
+
     test("what is given back is another's, and nothing lands under it any more", async () => {
       const [a, b] = [await opened(A), await opened(B)];
       const first = await leased(a, 0, 40);

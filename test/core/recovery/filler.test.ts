@@ -104,6 +104,46 @@ test("a window of what may not be filled yet is given back at once", async () =>
   ]);
 });
 
+test("windows are asked for around what others have", async () => {
+  const clock = new ManualClock();
+  const place = new Place();
+  place.othersHold = async () => [{ stream: STREAM, ...span(0, 4) }];
+  const asked: (readonly Span[])[] = [];
+  const grants = place.leaseWindows.bind(place);
+  place.leaseWindows = (wanted) => {
+    asked.push(wanted);
+    return grants(wanted);
+  };
+  const look = async () => backlogOf([["sink", place]]);
+  const run = async (): Promise<void> => {
+    place.has = [span(0, 10)];
+  };
+  await new Filler([{ name: "sink", after: [], coverage: place }], OPTIONS, { clock, look, run }).run();
+  expect(asked).toEqual([[{ stream: STREAM, ...span(4, 10) }]]);
+});
+
+test("a sink that cannot say what others have is left out, and asked for nothing", async () => {
+  const clock = new ManualClock();
+  const [gone, well] = [new Place(), new Place()];
+  const cause = new Failure("net.refused", "nobody listens");
+  gone.othersHold = () => Promise.reject(cause);
+  gone.leaseWindows = () => Promise.reject(new Error("not asked for here"));
+  const places = [["gone", gone] as const, ["well", well] as const];
+  const sinks: FillSink[] = places.map(([name, coverage]) => ({ name, after: [], coverage }));
+  const run = async (): Promise<void> => {
+    well.has = [span(0, 10)];
+  };
+  const look = async () => backlogOf(places);
+  const { left, failed } = await new Filler(sinks, OPTIONS, { clock, look, run }).run();
+  expect([[...left], [...failed]]).toEqual([
+    [
+      ["gone", 10n],
+      ["well", 0n],
+    ],
+    [["gone", cause]],
+  ]);
+});
+
 test("a sink whose server hangs keeps no other from telling that we live", async () => {
   const clock = new ManualClock();
   const [hung, well] = [new Place(), new Place()];

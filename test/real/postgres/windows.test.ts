@@ -101,6 +101,25 @@ describe.skipIf(POSTGRES === null)("windows in PostgreSQL", () => {
     for (const s of [...sinks, next]) await s.close();
   });
 
+  test("a span that another holds is refused without a lock and without a transaction", async () => {
+    const database = await freshDatabase();
+    const sinks = [recoveryInstance("a"), recoveryInstance("b")].map(
+      (instance) => new Sink({ settings: settings(database), instance, life: "alive" }),
+    );
+    const [a, b] = [sinks[0]!, sinks[1]!];
+    await a.prepare();
+    for (const s of sinks) await s.coverage.open();
+    const wanted = [{ stream: KEY, from: 0n, next: 10n }];
+    expect(await a.coverage.leaseWindows(wanted)).toHaveLength(1);
+    const other = await PgConnection.open(settings(database), parts);
+    await other.script("BEGIN");
+    await lockSink(other, { pipeline: "p", sink: "raw" });
+    expect(await b.coverage.leaseWindows(wanted)).toEqual([]);
+    await other.script("ROLLBACK");
+    other.close();
+    for (const s of sinks) await s.close();
+  });
+
   test("a lease and whoever has the sink's lock never wait for each other", async () => {
     const database = await freshDatabase();
     const instance = recoveryInstance("here");
