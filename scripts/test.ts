@@ -10,6 +10,7 @@
  * nothing was skipped. Whole outputs are in .cache/logs.
  */
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { Glob } from "bun";
@@ -40,6 +41,8 @@ const coverageOf = (phase: string) => join(repo, ".cache/coverage", phase);
 
 /** Folders whose tests need real servers. */
 const SERVED = ["test/real/", "test/e2e/", "test/servers/", "test/readers/"];
+/** Of unit tests, which use little but the CPU. */
+const UNIT_PHASES: readonly string[] = availableParallelism() > 1 ? ["unit-1", "unit-2"] : ["unit-1"];
 /** Builds for every machine, run in containers: too long for the hooks. */
 const MACHINES = "test/machines/";
 const MINUTE = 60_000;
@@ -187,7 +190,7 @@ async function longRuns(runs: readonly LongRun[]): Promise<Counts> {
 }
 
 async function coverage(lanes: number): Promise<Counts> {
-  const reports = ["unit", ...Array.from({ length: lanes }, (_, lane) => laneName(lane))]
+  const reports = [...UNIT_PHASES, ...Array.from({ length: lanes }, (_, lane) => laneName(lane))]
     .map((phase) => join(coverageOf(phase), "lcov.info"))
     .filter((f) => existsSync(f));
   const problems =
@@ -215,6 +218,17 @@ async function servedPhases(report: string, lane: number, lanes: number): Promis
   const { files, runs } = workOf(lane, lanes);
   const counts = addCounts(await tests(laneName(lane), files, 45 * MINUTE), await longRuns(runs));
   writeFileSync(report, JSON.stringify({ counts, took } satisfies LaneReport));
+}
+
+/** Side by side: each file in one process, every other one in the next. */
+async function unitTests(limitMs: number): Promise<Counts> {
+  const files = testFiles().filter((f) => ![...SERVED, MACHINES].some((s) => f.startsWith(s)));
+  const parts = UNIT_PHASES.map((phase, i) => ({
+    phase,
+    files: files.filter((_, n) => n % UNIT_PHASES.length === i),
+  }));
+  const counts = await Promise.all(parts.map((p) => tests(p.phase, p.files, limitMs)));
+  return counts.reduce(addCounts, NOTHING);
 }
 
 const laneName = (lane: number) => `served-${lane + 1}`;
@@ -272,11 +286,10 @@ async function checks(): Promise<Counts> {
 
 async function everything(options: Options): Promise<Counts> {
   if (options.served) return await served(options);
-  const unit = testFiles().filter((f) => ![...SERVED, MACHINES].some((s) => f.startsWith(s)));
   let counts = await checks();
-  if (options.fast) return addCounts(counts, await tests("unit", unit, 5 * MINUTE));
+  if (options.fast) return addCounts(counts, await unitTests(5 * MINUTE));
   counts = addCounts(counts, await build());
-  counts = addCounts(counts, await tests("unit", unit, 8 * MINUTE));
+  counts = addCounts(counts, await unitTests(8 * MINUTE));
   const machines = testFiles().filter((f) => f.startsWith(MACHINES));
   counts = addCounts(counts, await tests("machines", machines, 8 * MINUTE));
   counts = addCounts(counts, await served(options));

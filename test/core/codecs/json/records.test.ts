@@ -79,8 +79,9 @@ const blank = fc.constantFrom("", "", "", " ", "\n", "\t \r\n");
 function quoted(s: string, ascii: boolean): string {
   const plain = JSON.stringify(s);
   if (!ascii) return plain;
-  return plain.replace(/[^\\"u\x20-\x21]|[\u0080-\uffff]/g, (c, at: number) =>
-    plain[at - 1] === "\\" || /[0-9a-f]/i.test(c) ? c : `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  // Escapes stay, each taken as one: what follows an escaped backslash is none.
+  return plain.replace(/\\u....|\\.|[^"\\ !]/g, (c) =>
+    c.length > 1 || /[0-9a-f]/i.test(c) ? c : `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 }
 
