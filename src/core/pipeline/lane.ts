@@ -190,6 +190,8 @@ export class Lane {
     const held = bundle.buffer.byteLength;
     try {
       for (const frame of bundle.frames) {
+        // Of a bundle before this one the rest may have been dropped: what follows it would leave a hole.
+        this.#unlessStopped();
         await this.#frame(bytes, frame, bundle.receivedAt);
         await this.#relieved();
       }

@@ -280,6 +280,18 @@ describe("a lane", () => {
     ]);
   });
 
+  test("what waits behind a bundle that a reset cut short is dropped as well, and each buffer comes back", async () => {
+    lane.receive({ t: "streams", streams: [place()] });
+    send(frame(0, 1), frame(1, 2));
+    send(frame(2, 3));
+    lane.receive({ t: "reset", epoch: 1, streams: [place()] });
+    await settle();
+    expect([of("dead"), of("consumed").length]).toEqual([[], 2]);
+    send(frame(0, 3));
+    await settle(100);
+    expect(of("sealed").map((m) => m.set.spans)).toEqual([[{ stream: KEY, from: 0n, next: 3n }]]);
+  });
+
   test("a roll seals at once and is answered after the set", async () => {
     lane.receive({ t: "streams", streams: [place()] });
     send(frame(0, 5));
