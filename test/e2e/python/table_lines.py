@@ -24,7 +24,9 @@ copy (select _twg_source_partition || '|' || _twg_source_offset || '|'
 def table_lines(place, topic):
     """`place`: JSON of the table's place."""
     at = f"host={place['host']} port={place['port']} user={place['user']} dbname={place['database']}"
-    child = subprocess.Popen(["psql", "-qX", at, "-c", SELECT % (place['table'], topic)], stdout=subprocess.PIPE, text=True, env={**os.environ, "PGPASSWORD": place["password"]})
+    # What is sorted may be more than the table's own disk has room for.
+    options = {"PGPASSWORD": place["password"], "PGOPTIONS": "-c temp_tablespaces=pg_default"}
+    child = subprocess.Popen(["psql", "-qX", at, "-c", SELECT % (place['table'], topic)], stdout=subprocess.PIPE, text=True, env={**os.environ, **options})
     for line in child.stdout:
         yield line.rstrip("\n")
     if child.wait() != 0:
