@@ -13,6 +13,7 @@ import { compressors } from "hyparquet-compressors";
 import { avroEncoder } from "../../src/core/codecs/avro/encode-value.ts";
 import { containerFile } from "../core/codecs/avro/container-file.ts";
 import golden from "../golden/avro.json";
+import { pipelineToml } from "./pipeline-toml.ts";
 import { command, type Ended, workFolder } from "./twg.ts";
 
 const batch = (args: readonly string[], environment: Record<string, string> = {}): Promise<Ended> =>
@@ -83,8 +84,11 @@ test("kills at points of delivery lose and double nothing", async () => {
   const config = join(folder, "job.toml");
   writeFileSync(
     config,
-    `[pipeline]\nname = "job"\nstate_dir = "${folder}/state"\nlanes = 2\n[source]\ntype = "files"\npaths = ["${input}"]\npiece_bytes = "64KiB"\n` +
-      `[[sink]]\nname = "out"\ntype = "parquet"\npath = "${out}"\nroll_bytes = "64KiB"\nrow_group_bytes = "64KiB"\n[observability]\nlisten = "off"\n`,
+    pipelineToml(folder, {
+      pipeline: { name: "job", lanes: 2 },
+      source: { type: "files", paths: [input], piece_bytes: "64KiB" },
+      sink: [{ name: "out", type: "parquet", path: out, roll_bytes: "64KiB", row_group_bytes: "64KiB" }],
+    }),
   );
   const ends: (string | null)[] = [];
   for (const point of ["after_intend", "after_publish_one", "before_cover"])

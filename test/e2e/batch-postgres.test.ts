@@ -9,27 +9,34 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { TRANSACTION_POINTS } from "../../src/core/delivery/crash-points.ts";
 import { demandPostgres, freshDatabase, lines, POSTGRES, psql, server } from "../real/postgres/server.ts";
-import { command, type Ended, SECRETS, workFolder } from "./twg.ts";
+import { pipelineToml, postgresUrl, type Section } from "./pipeline-toml.ts";
+import { command, type Ended, workFolder } from "./twg.ts";
 
 demandPostgres("files into PostgreSQL");
 
 describe.skipIf(POSTGRES === null)("files into PostgreSQL", () => {
-  const urlOf = (database: string, port = server().port): string => {
-    const { host, user, password } = server();
-    SECRETS.add(password).add(encodeURIComponent(password));
-    return `postgres://${user}:${encodeURIComponent(password)}@${host}:${port}/${database}?sslmode=disable`;
-  };
+  const urlOf = (database: string, port?: number) => `${postgresUrl(database, port)}?sslmode=disable`;
   const batch = (args: readonly string[], environment: Record<string, string> = {}): Promise<Ended> =>
     command(["batch", ...args], environment);
   const csvOf = (from: number, to: number, bad = -1): string =>
     `id,name\n${Array.from({ length: to - from }, (_, i) => (from + i === bad ? `x,bad\n` : `${from + i},"row\n${from + i}"\n`)).join("")}`;
 
-  function job(database: string, inputs: readonly string[], sink: string, source = ""): string {
-    const path = join(workFolder(), "job.toml");
+  function job(database: string, inputs: readonly string[], sink: Section, maxRejects: number): string {
+    const folder = workFolder();
+    const path = join(folder, "job.toml");
     writeFileSync(
       path,
-      `[pipeline]\nname = "job"\nlanes = 2\n[source]\ntype = "files"\npaths = ${JSON.stringify(inputs)}\npiece_bytes = "64KiB"\n${source}\n` +
-        `[[sink]]\nname = "out"\ntype = "postgres"\nurl = "${urlOf(database)}"\nsslmode = "disable"\ncreate = true\n${sink}\n[observability]\nlisten = "off"\n`,
+      pipelineToml(folder, {
+        // The database keeps what there is to keep.
+        pipeline: { name: "job", lanes: 2, state_dir: undefined },
+        source: { type: "files", paths: inputs, piece_bytes: "64KiB", max_rejects: maxRejects },
+        sink: [
+          {
+            ...{ name: "out", type: "postgres", url: urlOf(database), sslmode: "disable", create: true },
+            ...sink,
+          },
+        ],
+      }),
     );
     return path;
   }
@@ -132,8 +139,8 @@ describe.skipIf(POSTGRES === null)("files into PostgreSQL", () => {
     const config = job(
       database,
       inputs,
-      'table = "public.landed"\nrejects = "public.refused"\ncommit_bytes = "64KiB"',
-      "max_rejects = 2",
+      { table: "public.landed", rejects: "public.refused", commit_bytes: "64KiB" },
+      2,
     );
     const ends: (string | null)[] = [];
     for (const point of TRANSACTION_POINTS)
@@ -159,10 +166,10 @@ describe.skipIf(POSTGRES === null)("files into PostgreSQL", () => {
     const versions = Array.from({ length: 30_000 }, (_, i) => `${i % 1000},"a${Math.floor(i / 1000)}"\n`);
     const first = put("1.csv", `id,v\n${versions.join("")}`);
     const second = put("2.csv", `id,v\n${Array.from({ length: 500 }, (_, i) => `${i},b\n`).join("")},none\n`);
-    const sink = 'table = "public.state"\nmode = "upsert"\nkey = ["id"]\ncommit_bytes = "64KiB"';
+    const sink = { table: "public.state", mode: "upsert", key: ["id"], commit_bytes: "64KiB" };
     const states = () =>
       psql(database, "select v, count(*), min(id), max(id) from state group by v order by v");
-    const config = job(database, [first, second], sink, "max_rejects = 1");
+    const config = job(database, [first, second], sink, 1);
     expect((await batch(["-c", config], { TWG_CRASH_AT: "rows_copied:3" })).signal).toBe("SIGKILL");
     const done = await batch(["-c", config]);
     expect([done.code, done.output]).toEqual([0, expect.stringContaining("landed")]);
@@ -170,7 +177,7 @@ describe.skipIf(POSTGRES === null)("files into PostgreSQL", () => {
     expect(await psql(database, "select line::json->>'code' from twg.reject")).toBe("value.null");
     const third = put("3.csv", "id,v\n1,c\n7000,c\n");
     // In a later run, and named before the others, which have landed: it came later.
-    const more = await batch(["-c", job(database, [third, first, second], sink, "max_rejects = 1")]);
+    const more = await batch(["-c", job(database, [third, first, second], sink, 1)]);
     expect(more.code).toBe(0);
     expect(await states()).toBe("a29|500|500|999\nb|499|0|499\nc|2|1|7000");
     // What is landed of an older file after a newer one changes nothing that is newer.
@@ -202,8 +209,8 @@ describe.skipIf(POSTGRES === null)("files into PostgreSQL", () => {
     );
     const inputs = [join(folder, "a.csv"), join(folder, "b.csv.gz")];
     const run = (most: number, environment: Record<string, string> = {}) => {
-      const sink = 'table = "public.landed"\ncommit_bytes = "64KiB"';
-      return batch(["-c", job(database, inputs, sink, `max_rejects = ${most}`), "--json"], environment);
+      const sink = { table: "public.landed", commit_bytes: "64KiB" };
+      return batch(["-c", job(database, inputs, sink, most), "--json"], environment);
     };
     const landed = () => psql(database, "select count(*), count(distinct id) from landed");
     const few = await run(1);
@@ -236,13 +243,13 @@ describe.skipIf(POSTGRES === null)("files into PostgreSQL", () => {
     const folder = workFolder();
     const path = join(folder, "1.csv");
     writeFileSync(path, `id,v\n${Array.from({ length: 400 }, (_, i) => `${i % 100},a${i}\n`).join("")}`);
-    const sink = 'table = "public.state"\nmode = "upsert"\nkey = ["id"]';
-    const config = job(database, [path], sink, "max_rejects = 2");
+    const sink = { table: "public.state", mode: "upsert", key: ["id"] };
+    const config = job(database, [path], sink, 2);
     expect((await batch(["-c", config])).code).toBe(0);
     await psql(database, "alter table state add check (v not in ('b3', 'b7'))");
     const later = join(folder, "2.csv");
     writeFileSync(later, `id,v\n${Array.from({ length: 100 }, (_, i) => `${i},b${i}\n`).join("")}`);
-    const ended = await batch(["-c", job(database, [later], sink, "max_rejects = 2"), "--json"]);
+    const ended = await batch(["-c", job(database, [later], sink, 2), "--json"]);
     expect([ended.code, ended.output]).toEqual([0, expect.stringContaining('"rejected": 2')]);
     expect(ended.output).toContain('"rows": 98');
     expect(

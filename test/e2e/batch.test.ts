@@ -10,6 +10,7 @@ import { Glob } from "bun";
 import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
 import { compressors } from "hyparquet-compressors";
 import { CRASH_POINTS } from "../../src/core/delivery/crash-points.ts";
+import { pipelineToml } from "./pipeline-toml.ts";
 import { command, type Ended, workFolder } from "./twg.ts";
 
 const batch = (args: readonly string[], environment: Record<string, string> = {}): Promise<Ended> =>
@@ -106,8 +107,11 @@ test("a kill at any point of delivery loses and doubles nothing", async () => {
   const config = join(folder, "job.toml");
   writeFileSync(
     config,
-    `[pipeline]\nname = "job"\nstate_dir = "${folder}/state"\nlanes = 2\n[source]\ntype = "files"\npaths = ${JSON.stringify(inputs)}\npiece_bytes = "64KiB"\n` +
-      `[[sink]]\nname = "out"\ntype = "parquet"\npath = "${out}"\nroll_bytes = "64KiB"\nrow_group_bytes = "64KiB"\n[observability]\nlisten = "off"\n`,
+    pipelineToml(folder, {
+      pipeline: { name: "job", lanes: 2 },
+      source: { type: "files", paths: inputs, piece_bytes: "64KiB" },
+      sink: [{ name: "out", type: "parquet", path: out, roll_bytes: "64KiB", row_group_bytes: "64KiB" }],
+    }),
   );
   let kills = 0;
   // Points of the source's acknowledgement and of a lane are not passed: nobody is acknowledged.

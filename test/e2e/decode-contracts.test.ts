@@ -13,6 +13,7 @@ import { columnsOf, type OneRecord } from "../../src/adapters/kafka/producer/col
 import { avroEncoder } from "../../src/core/codecs/avro/encode-value.ts";
 import { demandBrokers } from "./demand-brokers.ts";
 import { realProducer } from "./kafka-producer-parts.ts";
+import { filesSink, pipelineToml } from "./pipeline-toml.ts";
 import { createTopic, fresh, MAIN, type Served } from "./real-kafka.ts";
 import { catchUp, type Pipeline, workFolder } from "./twg.ts";
 
@@ -56,38 +57,27 @@ function pipeline(served: Served, json: string, avro: string): Pipeline {
   const contract = join(folder, "shop.odcs.yaml");
   writeFileSync(contract, contractOf(json, avro));
   const config = join(folder, "twg.toml");
-  const sink = (name: string, receives: string) =>
-    `[[sink]]\nname = "${name}"\ntype = "parquet"\n${receives}\npath = "${join(folder, name)}"\nroll_interval_ms = "300ms"\n`;
   writeFileSync(
     config,
-    `[pipeline]
-name = "e2e"
-lanes = 1
-state_dir = "${join(folder, "state")}"
-[source]
-type = "kafka"
-bootstrap = ${JSON.stringify(served.plain)}
-topics = ["${json}", "${avro}"]
-group = "g-${json}"
-[decode]
-format = "json"
-framing = "none"
-schema_file = "${contract}"
-schema_dir = "${join(folder, "schemas")}"
-[decode.key]
-format = "text"
-[[decode.topic]]
-name = "${avro}"
-format = "avro"
-framing = "confluent"
-reader_schema = "${contract}"
-key = { format = "none" }
-${sink("raw", 'role = "primary_raw"')}
-${sink("typed", 'receives = "decoded"')}
-${sink("refused", 'receives = "rejected"')}
-[observability]
-listen = "off"
-`,
+    pipelineToml(folder, {
+      pipeline: { lanes: 1 },
+      source: { bootstrap: served.plain, topics: [json, avro], group: `g-${json}` },
+      decode: {
+        ...{ format: "json", framing: "none", schema_file: contract, schema_dir: join(folder, "schemas") },
+        key: { format: "text" },
+        topic: [
+          {
+            ...{ name: avro, format: "avro", framing: "confluent", reader_schema: contract },
+            key: { format: "none" },
+          },
+        ],
+      },
+      sink: [
+        filesSink(folder, "raw", { role: "primary_raw" }),
+        filesSink(folder, "typed", { receives: "decoded" }),
+        filesSink(folder, "refused", { receives: "rejected" }),
+      ],
+    }),
   );
   return { folder, lake: join(folder, "raw"), config };
 }

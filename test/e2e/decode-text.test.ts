@@ -7,6 +7,7 @@ import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { demandBrokers } from "./demand-brokers.ts";
+import { filesSink, pipelineToml } from "./pipeline-toml.ts";
 import { createTopic, fresh, MAIN, python_, type Served } from "./real-kafka.ts";
 import { catchUp, command, type Pipeline, stream, workFolder } from "./twg.ts";
 
@@ -34,32 +35,21 @@ function pipeline(served: Served, { json, xml }: Topics): Pipeline {
   const schema = join(folder, "xml.json");
   writeFileSync(schema, JSON.stringify({ columns: XML_COLUMNS }));
   const config = join(folder, "twg.toml");
-  const sink = (name: string, receives: string) =>
-    `[[sink]]\nname = "${name}"\ntype = "parquet"\n${receives}\npath = "${join(folder, name)}"\nroll_interval_ms = "300ms"\n`;
   writeFileSync(
     config,
-    `[pipeline]
-name = "e2e"
-lanes = 2
-state_dir = "${join(folder, "state")}"
-[source]
-type = "kafka"
-bootstrap = ${JSON.stringify(served.plain)}
-topics = ["${json}", "${xml}"]
-group = "g-${json}"
-[decode]
-format = "json"
-infer = { max_records = 200 }
-[[decode.topic]]
-name = "${xml}"
-format = "xml"
-schema_file = "${schema}"
-${sink("raw", 'role = "primary_raw"')}
-${sink("typed", 'receives = "decoded"')}
-${sink("refused", 'receives = "rejected"')}
-[observability]
-listen = "off"
-`,
+    pipelineToml(folder, {
+      pipeline: { lanes: 2 },
+      source: { bootstrap: served.plain, topics: [json, xml], group: `g-${json}` },
+      decode: {
+        ...{ format: "json", infer: { max_records: 200 } },
+        topic: [{ name: xml, format: "xml", schema_file: schema }],
+      },
+      sink: [
+        filesSink(folder, "raw", { role: "primary_raw" }),
+        filesSink(folder, "typed", { receives: "decoded" }),
+        filesSink(folder, "refused", { receives: "rejected" }),
+      ],
+    }),
   );
   return { folder, lake: join(folder, "raw"), config };
 }

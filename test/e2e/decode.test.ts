@@ -6,10 +6,11 @@
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { demandPostgres, freshDatabase, POSTGRES, psql, server } from "../real/postgres/server.ts";
+import { demandPostgres, freshDatabase, POSTGRES, psql } from "../real/postgres/server.ts";
 import { demandBrokers } from "./demand-brokers.ts";
+import { filesSink, pipelineToml, type Section, sinkToml, tableSink } from "./pipeline-toml.ts";
 import { createTopic, fresh, MAIN, python_, type Served } from "./real-kafka.ts";
-import { catchUp, command, type Pipeline, SECRETS, stream, Twg, workFolder } from "./twg.ts";
+import { catchUp, command, type Pipeline, stream, Twg, workFolder } from "./twg.ts";
 
 const RECORDS = Number(process.env.TWG_E2E_RECORDS ?? "3000");
 const PARTITIONS = 3;
@@ -38,12 +39,10 @@ interface Wanted {
   readonly served: Served;
   readonly topic: string;
   readonly database: string;
-  readonly decode?: (folder: string) => string;
+  readonly decode?: (folder: string) => Section;
 }
 
-function pipeline({ served, topic, database, decode = () => "" }: Wanted): Pipeline {
-  const { host, port, user, password } = server();
-  SECRETS.add(password).add(encodeURIComponent(password));
+function pipeline({ served, topic, database, decode = () => ({}) }: Wanted): Pipeline {
   const folder = workFolder();
   const schemas = join(folder, "schemas");
   mkdirSync(schemas, { recursive: true });
@@ -52,39 +51,20 @@ function pipeline({ served, topic, database, decode = () => "" }: Wanted): Pipel
   writeFileSync(join(folder, "reader.avsc"), READER);
   writeFileSync(join(schemas, "2.avsc"), schema({ name: "qty", type: ["null", "int"], default: null }));
   const config = join(folder, "twg.toml");
-  const sink = (name: string, more: string) => `[[sink]]\nname = "${name}"\n${more}\n`;
-  const files = (name: string) =>
-    `type = "parquet"\npath = "${join(folder, name)}"\nroll_interval_ms = "300ms"`;
-  const table = (name: string) => `type = "postgres"
-url = "postgres://${user}:${encodeURIComponent(password)}@${host}:${port}/${database}"
-sslmode = "disable"
-table = "public.${name}"
-create = true
-commit_interval_ms = "300ms"`;
   writeFileSync(
     config,
-    `[pipeline]
-name = "e2e"
-lanes = 2
-state_dir = "${join(folder, "state")}"
-[source]
-type = "kafka"
-bootstrap = ${JSON.stringify(served.plain)}
-topics = ["${topic}"]
-group = "g-${topic}"
-[decode]
-format = "avro"
-framing = "confluent"
-schema_dir = "${schemas}"
-${decode(folder)}
-${sink("raw", `role = "primary_raw"\n${files("raw")}`)}
-${sink("typed", `receives = "decoded"\n${files("typed")}`)}
-${sink("table", `receives = "decoded"\nmetadata = "all"\n${table("orders")}`)}
-${sink("refused", `receives = "rejected"\n${files("refused")}`)}
-${sink("refused_rows", `receives = "rejected"\n${table("refused")}`)}
-[observability]
-listen = "off"
-`,
+    pipelineToml(folder, {
+      pipeline: { lanes: 2 },
+      source: { bootstrap: served.plain, topics: [topic], group: `g-${topic}` },
+      decode: { format: "avro", framing: "confluent", schema_dir: schemas, ...decode(folder) },
+      sink: [
+        filesSink(folder, "raw", { role: "primary_raw" }),
+        filesSink(folder, "typed", { receives: "decoded" }),
+        tableSink(database, "table", { receives: "decoded", metadata: "all", table: "public.orders" }),
+        filesSink(folder, "refused", { receives: "rejected" }),
+        tableSink(database, "refused_rows", { receives: "rejected", table: "public.refused" }),
+      ],
+    }),
   );
   return { folder, lake: join(folder, "raw"), config };
 }
@@ -121,14 +101,9 @@ const landed = (p: Pipeline, typed = "typed") =>
 
 /** The same with one more sink of decoded rows. */
 function withTwin({ folder, config }: Pipeline): string {
-  const more = `[[sink]]
-name = "twin"
-receives = "decoded"
-type = "parquet"
-path = "${join(folder, "twin")}"
-`;
   const grown = join(folder, "grown.toml");
-  writeFileSync(grown, readFileSync(config, "utf8") + more);
+  const twin = { name: "twin", receives: "decoded", type: "parquet", path: join(folder, "twin") };
+  writeFileSync(grown, readFileSync(config, "utf8") + sinkToml(twin));
   return grown;
 }
 
@@ -244,8 +219,10 @@ describe.skipIf(MAIN === null || POSTGRES === null)("decoded tables", () => {
       const topic = await freshTopic(served);
       const database = await freshDatabase();
       const made = await produce(served, topic, 0, 300, true);
-      const decode = (folder: string) =>
-        `reader_schema = "${folder}/reader.avsc"\n[decode.key]\nformat = "avro"\nframing = "confluent"`;
+      const decode = (folder: string) => ({
+        reader_schema: join(folder, "reader.avsc"),
+        key: { format: "avro", framing: "confluent" },
+      });
       const p = pipeline({ served, topic, database, decode });
       await catchUp(p);
       const columns = `select string_agg(attname, ',' order by attnum) from pg_attribute
@@ -273,7 +250,7 @@ describe.skipIf(MAIN === null || POSTGRES === null)("decoded tables", () => {
         served,
         topic,
         database: await freshDatabase(),
-        decode: () => 'on_error = "fail"',
+        decode: () => ({ on_error: "fail" }),
       });
       const ended = await stream(p, { untilCaughtUp: true }).ended();
       expect([ended.code, ended.failure?.code]).toEqual([1, "decode.failed"]);

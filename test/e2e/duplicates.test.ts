@@ -11,11 +11,12 @@ import { Glob } from "bun";
 import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
 import { compressors } from "hyparquet-compressors";
 import { columnsOf, type OneRecord } from "../../src/adapters/kafka/producer/columns.ts";
-import { freshDatabase, lines, POSTGRES, psql, server } from "../real/postgres/server.ts";
+import { freshDatabase, lines, POSTGRES, psql } from "../real/postgres/server.ts";
 import { demandBrokers } from "./demand-brokers.ts";
 import { realProducer } from "./kafka-producer-parts.ts";
+import { filesSink, pipelineToml, type Section, sinkToml, tableSink } from "./pipeline-toml.ts";
 import { createTopic, fresh, MAIN, type Served } from "./real-kafka.ts";
-import { catchUp, command, type Pipeline, SECRETS, stream, workFolder } from "./twg.ts";
+import { catchUp, command, type Pipeline, stream, workFolder } from "./twg.ts";
 
 /** Some in each of the lanes: what one lane keeps of several must not mix. */
 const PARTITIONS = 5;
@@ -113,11 +114,11 @@ const WANTED_MORE = Array.from({ length: PARTITIONS }, (_, p) =>
   rowsOfPartition(p, RECORDS, RECORDS + MORE).map((at) => `${p}@${at}`),
 ).flat();
 
-function schemasOf(kind: Kind, folder: string, contract: string): string {
-  if (kind === "json") return `schema_file = "${contract}"`;
+function schemasOf(kind: Kind, folder: string, contract: string): Section {
+  if (kind === "json") return { schema_file: contract };
   const written = join(folder, kind === "avro" ? "o.avsc" : "o.proto");
   writeFileSync(written, WRITERS[kind]);
-  return `schema_file = "${written}"\nreader_schema = "${contract}"`;
+  return { schema_file: written, reader_schema: contract };
 }
 
 function pipeline(served: Served, topic: string, kind: Kind, database: string | null): Pipeline {
@@ -127,42 +128,32 @@ function pipeline(served: Served, topic: string, kind: Kind, database: string | 
   const config = join(folder, "twg.toml");
   writeFileSync(
     config,
-    `[pipeline]
-name = "e2e"
-lanes = 2
-state_dir = "${join(folder, "state")}"
-[source]
-type = "kafka"
-bootstrap = ${JSON.stringify(served.plain)}
-topics = ["${topic}"]
-group = "g-${topic}"
-[decode]
-format = "${kind}"
-framing = "none"
-${schemasOf(kind, folder, contract)}
-[dedup]
-window_records = ${WINDOW}
-${sink(folder, "raw", 'role = "primary_raw"')}
-${sink(folder, "typed", 'receives = "decoded"\nduplicates = "drop"')}
-${sink(folder, "all", 'receives = "decoded"')}
-${sink(folder, "refused", 'receives = "rejected"')}
-${database === null ? "" : table(database, "orders")}
-[observability]
-listen = "off"
-`,
+    pipelineToml(folder, {
+      pipeline: { lanes: 2 },
+      source: { bootstrap: served.plain, topics: [topic], group: `g-${topic}` },
+      decode: { format: kind, framing: "none", ...schemasOf(kind, folder, contract) },
+      dedup: { window_records: WINDOW },
+      sink: [
+        files(folder, "raw", { role: "primary_raw" }),
+        files(folder, "typed", ONCE),
+        files(folder, "all", { receives: "decoded" }),
+        files(folder, "refused", { receives: "rejected" }),
+        ...(database === null ? [] : [table(database, "orders")]),
+      ],
+    }),
   );
   return { folder, lake: join(folder, "raw"), config };
 }
 
-const sink = (folder: string, name: string, more: string) =>
-  `[[sink]]\nname = "${name}"\ntype = "parquet"\n${more}\npath = "${join(folder, name)}"\nroll_interval_ms = "200ms"\n`;
+const ONCE = { receives: "decoded", duplicates: "drop" };
+const files = (folder: string, name: string, more: Section) =>
+  filesSink(folder, name, { roll_interval_ms: "200ms", ...more });
+const table = (database: string, name: string) =>
+  tableSink(database, name, { commit_interval_ms: "200ms", ...ONCE });
 
-function table(database: string, name: string): string {
-  const { host, port, user, password } = server();
-  SECRETS.add(password).add(encodeURIComponent(password));
-  return `[[sink]]\nname = "${name}"\ntype = "postgres"\nreceives = "decoded"\nduplicates = "drop"
-url = "postgres://${user}:${encodeURIComponent(password)}@${host}:${port}/${database}"
-sslmode = "disable"\ntable = "public.${name}"\ncreate = true\ncommit_interval_ms = "200ms"\n`;
+/** Adds a sink to the file. */
+function add({ config }: Pipeline, sink: Section): void {
+  writeFileSync(config, readFileSync(config, "utf8") + sinkToml(sink));
 }
 
 const inTable = async (database: string, name: string) =>
@@ -235,10 +226,7 @@ describe.skipIf(MAIN === null)("duplicates by natural key", () => {
       expect((await landed(p, "all")).length).toBeGreaterThan(WANTED.length);
       if (database !== null) expect(await inTable(database, "orders")).toEqual(WANTED);
       // Of a sink that is added later recovery makes everything.
-      writeFileSync(
-        p.config,
-        readFileSync(p.config, "utf8") + sink(p.folder, "twin", 'receives = "decoded"\nduplicates = "drop"'),
-      );
+      add(p, files(p.folder, "twin", ONCE));
       await recover(p, ["--sink", "twin"]);
       expect(await landed(p, "twin")).toEqual(WANTED);
       if (database !== null) {
@@ -247,7 +235,7 @@ describe.skipIf(MAIN === null)("duplicates by natural key", () => {
           database,
           "create table public.strict (shop text, number int check (number % 10 <> 0), note text)",
         );
-        writeFileSync(p.config, readFileSync(p.config, "utf8") + table(database, "strict"));
+        add(p, table(database, "strict"));
         await recover(p, ["--sink", "strict"]);
         const refused = lines(
           await psql(
@@ -303,10 +291,7 @@ describe.skipIf(MAIN === null)("duplicates by natural key", () => {
     expect(await landed(p, "typed")).toEqual(wanted);
 
     // Of a sink that is added later no plan is known: it is filled by the contract of the time, or not at all.
-    writeFileSync(
-      p.config,
-      readFileSync(p.config, "utf8") + sink(p.folder, "twin", 'receives = "decoded"\nduplicates = "drop"'),
-    );
+    add(p, files(p.folder, "twin", ONCE));
     const refused = await command(["recover", "-c", p.config, "--sink", "twin", "--to", String(third)]);
     expect([refused.code, refused.output]).toEqual([1, expect.stringContaining("dedup.other_plan")]);
     write(CONTRACT);

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { demandBrokers } from "./demand-brokers.ts";
+import { filesSink, pipelineToml, topicSink } from "./pipeline-toml.ts";
 import { createTopic, fresh, MAIN, python_, type Served } from "./real-kafka.ts";
 import { catchUp, command, type Pipeline, stream, workFolder } from "./twg.ts";
 
@@ -51,50 +52,24 @@ function pipeline(served: Served, topic: string, url: string): Pipeline {
   writeFileSync(join(schemas, "1.avsc"), schema());
   writeFileSync(join(schemas, "2.avsc"), schema({ name: "qty", type: ["null", "int"], default: null }));
   const config = join(folder, "twg.toml");
+  const rows = ROWS.map(([name, format]) =>
+    topicSink(served.plain, name, `${name}.${topic}`, {
+      ...{ receives: "decoded", partition: "same", metadata: "locator" },
+      encode: { format, record: "acme.Order", registry: { url: [url] } },
+    }),
+  );
   writeFileSync(
     config,
-    `[pipeline]
-name = "${topic}"
-lanes = 2
-state_dir = "${join(folder, "state")}"
-[source]
-type = "kafka"
-bootstrap = ${JSON.stringify(served.plain)}
-topics = ["${topic}"]
-group = "g-${topic}"
-[decode]
-format = "avro"
-framing = "confluent"
-schema_dir = "${schemas}"
-[[sink]]
-name = "raw"
-type = "parquet"
-role = "primary_raw"
-path = "${join(folder, "raw")}"
-roll_interval_ms = "300ms"
-[[sink]]
-name = "dead"
-type = "kafka"
-receives = "rejected"
-bootstrap = ${JSON.stringify(served.plain)}
-topic = "dead.{topic}"
-create = true
-commit_interval_ms = "300ms"
-${ROWS.map(
-  ([name, format]) => `[[sink]]
-name = "${name}"
-type = "kafka"
-receives = "decoded"
-bootstrap = ${JSON.stringify(served.plain)}
-topic = "${name}.${topic}"
-partition = "same"
-metadata = "locator"
-commit_interval_ms = "300ms"
-encode = { format = "${format}", record = "acme.Order", registry = { url = ["${url}"] } }
-`,
-).join("")}[observability]
-listen = "off"
-`,
+    pipelineToml(folder, {
+      pipeline: { name: topic, lanes: 2 },
+      source: { bootstrap: served.plain, topics: [topic], group: `g-${topic}` },
+      decode: { format: "avro", framing: "confluent", schema_dir: schemas },
+      sink: [
+        filesSink(folder, "raw", { role: "primary_raw" }),
+        topicSink(served.plain, "dead", "dead.{topic}", { receives: "rejected", create: true }),
+        ...rows,
+      ],
+    }),
   );
   return { folder, lake: join(folder, "raw"), config };
 }

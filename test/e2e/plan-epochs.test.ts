@@ -10,11 +10,12 @@ import { Glob } from "bun";
 import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
 import { compressors } from "hyparquet-compressors";
 import { columnsOf } from "../../src/adapters/kafka/producer/columns.ts";
-import { freshDatabase, POSTGRES, psql, server } from "../real/postgres/server.ts";
+import { freshDatabase, POSTGRES, psql } from "../real/postgres/server.ts";
 import { demandBrokers } from "./demand-brokers.ts";
 import { realProducer } from "./kafka-producer-parts.ts";
+import { filesSink, pipelineToml, type Section, tableSink } from "./pipeline-toml.ts";
 import { createTopic, fresh, MAIN, type Served } from "./real-kafka.ts";
-import { catchUp, command, type Pipeline, SECRETS, stream, workFolder } from "./twg.ts";
+import { catchUp, command, type Pipeline, stream, workFolder } from "./twg.ts";
 
 const RECORDS = 60;
 /** Under the second plan it is no row: it has a field that nobody knows. */
@@ -36,14 +37,6 @@ schema:
       - { name: id, logicalType: integer, logicalTypeOptions: { format: i32 } }
 ${plan === "a" ? "" : "      - { name: extra, logicalType: string }\n"}`;
 
-/** Raw in a table of a database. */
-function tableOf(database: string): string {
-  const { host, port, user, password } = server();
-  SECRETS.add(password).add(encodeURIComponent(password));
-  const url = `postgres://${user}:${encodeURIComponent(password)}@${host}:${port}/${database}`;
-  return `[[sink]]\nname = "raw"\ntype = "postgres"\nrole = "primary_raw"\nurl = "${url}"\nsslmode = "disable"\ntable = "public.raw"\ncreate = true\ncommit_interval_ms = "200ms"\n`;
-}
-
 /** `database`: raw is in a table of it, and no file. */
 function configured(
   served: Served,
@@ -53,33 +46,30 @@ function configured(
   database?: string,
 ): Pipeline {
   // The same file: what it said is nowhere but in what was kept.
-  writeFileSync(join(folder, "shop.odcs.yaml"), contract(plan));
+  const schema = join(folder, "shop.odcs.yaml");
+  writeFileSync(schema, contract(plan));
   const config = join(folder, "twg.toml");
-  const sink = (name: string, more: string) =>
-    `[[sink]]\nname = "${name}"\ntype = "parquet"\n${more}\npath = "${join(folder, name)}"\nroll_interval_ms = "200ms"\n`;
+  const raw = { role: "primary_raw" };
+  const files = (name: string, more: Section) =>
+    filesSink(folder, name, { roll_interval_ms: "200ms", ...more });
   writeFileSync(
     config,
-    `[pipeline]
-name = "e2e"
-lanes = 1
-state_dir = "${join(folder, "state")}"
-[source]
-type = "kafka"
-bootstrap = ${JSON.stringify(served.plain)}
-topics = ["${topic}"]
-group = "g-${topic}"
-[decode]
-format = "json"
-framing = "none"
-schema_file = "${join(folder, "shop.odcs.yaml")}"
-unknown_fields = "${plan === "a" ? "ignore" : "reject"}"
-${database === undefined ? sink("raw", 'role = "primary_raw"') : tableOf(database)}
-${sink("typed", 'receives = "decoded"')}
-${sink("again", 'receives = "decoded"')}
-${sink("refused", 'receives = "rejected"')}
-[observability]
-listen = "off"
-`,
+    pipelineToml(folder, {
+      pipeline: { lanes: 1 },
+      source: { bootstrap: served.plain, topics: [topic], group: `g-${topic}` },
+      decode: {
+        ...{ format: "json", framing: "none", schema_file: schema },
+        unknown_fields: plan === "a" ? "ignore" : "reject",
+      },
+      sink: [
+        database === undefined
+          ? files("raw", raw)
+          : tableSink(database, "raw", { ...raw, commit_interval_ms: "200ms" }),
+        files("typed", { receives: "decoded" }),
+        files("again", { receives: "decoded" }),
+        files("refused", { receives: "rejected" }),
+      ],
+    }),
   );
   return { folder, lake: join(folder, "raw"), config };
 }

@@ -4,11 +4,12 @@
  * TWG_E2E_RECORDS sets the size (default 50,000).
  */
 import { describe, expect, test } from "bun:test";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { demandPostgres, freshDatabase, POSTGRES, psql, server, until } from "../real/postgres/server.ts";
 import { compareTable } from "./compare-table.ts";
 import { demandBrokers } from "./demand-brokers.ts";
+import { pipelineToml, type Section, tableSink } from "./pipeline-toml.ts";
 import { createTopic, fresh, MAIN, python_, type Served } from "./real-kafka.ts";
 import { catchUp, command, type Pipeline, SECRETS, stream, workFolder } from "./twg.ts";
 
@@ -23,43 +24,24 @@ interface Wanted {
   readonly served: Served;
   readonly topic: string;
   readonly database: string;
-  readonly sink?: string;
-  readonly source?: string;
-  readonly url?: string;
+  readonly sink?: Section;
+  readonly source?: Section;
+  readonly secrets?: Section;
 }
 
 function pipeline(
-  { served, topic, database, sink = "", source = "", url }: Wanted,
+  { served, topic, database, sink, source, secrets }: Wanted,
   folder = workFolder(),
 ): Pipeline {
-  const { host, port, user, password } = server();
-  SECRETS.add(password).add(encodeURIComponent(password));
   mkdirSync(folder, { recursive: true });
   const config = join(folder, "twg.toml");
-  const place = url ?? `postgres://${user}:${encodeURIComponent(password)}@${host}:${port}/${database}`;
   writeFileSync(
     config,
-    `[pipeline]
-name = "e2e"
-state_dir = "${join(folder, "state")}"
-[source]
-type = "kafka"
-bootstrap = ${JSON.stringify(served.plain)}
-topics = ["${topic}"]
-group = "g-${topic}"
-${source}
-[[sink]]
-name = "raw"
-type = "postgres"
-url = "${place}"
-sslmode = "disable"
-table = "public.landed"
-create = true
-commit_interval_ms = "300ms"
-${sink}
-[observability]
-listen = "off"
-`,
+    pipelineToml(folder, {
+      source: { bootstrap: served.plain, topics: [topic], group: `g-${topic}`, ...source },
+      sink: [tableSink(database, "raw", { table: "public.landed", ...sink })],
+      secrets,
+    }),
   );
   return { folder, lake: "", config };
 }
@@ -133,7 +115,7 @@ describe.skipIf(MAIN === null || POSTGRES === null)("Kafka into PostgreSQL", () 
     async () => {
       const { topic, visible } = await filled(served, 3000);
       const database = await freshDatabase();
-      const source = 'group_protocol = "classic"\nsession_timeout_ms = "6s"';
+      const source = { group_protocol: "classic", session_timeout_ms: "6s" };
       const [first, second] = [0, 1].map(() => stream(pipeline({ served, topic, database, source })));
       // Whoever was first may have read everything by now; what counts is that both have partitions.
       await Promise.all([first?.saw("stream.begun"), second?.saw("stream.begun")]);
@@ -163,18 +145,16 @@ describe.skipIf(MAIN === null || POSTGRES === null)("Kafka into PostgreSQL", () 
         return [ended.code, ended.failure?.code];
       };
       SECRETS.add("wr0ng-one");
-      expect(await tried({ url: `postgres://${user}:wr0ng-one@${host}:${port}/${database}` })).toEqual([
-        3,
-        "postgres.auth_failed",
-      ]);
-      expect(await tried({ url: `postgres://${user}:wr0ng-one@${host}/x/y?ssl=1` })).toEqual([
+      expect(
+        await tried({ sink: { url: `postgres://${user}:wr0ng-one@${host}:${port}/${database}` } }),
+      ).toEqual([3, "postgres.auth_failed"]);
+      expect(await tried({ sink: { url: `postgres://${user}:wr0ng-one@${host}/x/y?ssl=1` } })).toEqual([
         2,
         "postgres.url_invalid",
       ]);
-      expect(await tried({ url: `postgres://${user}:wr0ng-one@${host}:${port}/x?sslmode=require` })).toEqual([
-        2,
-        "postgres.url_invalid",
-      ]);
+      expect(
+        await tried({ sink: { url: `postgres://${user}:wr0ng-one@${host}:${port}/x?sslmode=require` } }),
+      ).toEqual([2, "postgres.url_invalid"]);
       await psql(database, "create unlogged table landed(a int)");
       expect(await tried({})).toEqual([3, "postgres.table_mismatch"]);
     },
@@ -222,12 +202,8 @@ describe.skipIf(MAIN === null || POSTGRES === null)("Kafka into PostgreSQL", () 
         const write = (password: string) =>
           writeFileSync(place, `postgres://${role}:${password}@${host}:${port}/${database}`);
         write(first);
-        const p = pipeline({ served, topic, database, url: "in the secret" });
-        const text = readFileSync(p.config, "utf8").replace(
-          'url = "in the secret"',
-          'url = { secret = "place" }',
-        );
-        writeFileSync(p.config, `${text}\n[secrets]\ndir = "${folder}"\n`);
+        const sink = { url: { secret: "place" } };
+        const p = pipeline({ served, topic, database, sink, secrets: { dir: folder } });
         const running = stream(p);
         const landed = async () =>
           Number(await psql(database, "select count(*) from landed").catch(() => "0"));
@@ -265,12 +241,9 @@ describe.skipIf(MAIN === null || POSTGRES === null)("Kafka into PostgreSQL", () 
       const database = await freshDatabase();
       const append = pipeline({ served, topic, database });
       await catchUp(append);
-      const config = { served, topic, database, sink: 'mode = "upsert"\nrejects = "public.refused"' };
-      const p = pipeline(config);
-      const text = readFileSync(p.config, "utf8")
-        .replace('"public.landed"', '"public.state"')
-        .replace('name = "raw"', 'name = "state"');
-      writeFileSync(p.config, text.replace('group = "', 'group = "upsert-'));
+      const upsert = { name: "state", table: "public.state", mode: "upsert", rejects: "public.refused" };
+      const config = { served, topic, database, sink: upsert };
+      const p = pipeline({ ...config, source: { group: `upsert-g-${topic}` } });
       await catchUp(p);
       // The expected rows come from the table of all records: within a partition the last offset of each key.
       const last = `select distinct on (_twg_source_key, _twg_source_partition) * from landed where _twg_source_key is not null
@@ -294,16 +267,10 @@ describe.skipIf(MAIN === null || POSTGRES === null)("Kafka into PostgreSQL", () 
         database,
         "delete from twg.coverage where sink = 'state'; update twg.stream set origin = 0 where sink = 'state'",
       );
-      await catchUp({ ...p, config: again(p.config, topic) });
+      // Under another group, which has no commits, it reads what is not covered.
+      await catchUp(pipeline({ ...config, source: { group: `again-g-${topic}` } }, p.folder));
       expect(await shown()).toBe(before);
     },
     LIMIT,
   );
 });
-
-/** The same pipeline under another group: it has no commits, so it reads what is not covered. */
-function again(config: string, topic: string): string {
-  const path = `${config}.again.toml`;
-  writeFileSync(path, readFileSync(config, "utf8").replace(`"upsert-g-${topic}"`, `"again-g-${topic}"`));
-  return path;
-}

@@ -7,10 +7,11 @@
 import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { demandPostgres, freshDatabase, POSTGRES, psql, server } from "../real/postgres/server.ts";
+import { demandPostgres, freshDatabase, POSTGRES, psql } from "../real/postgres/server.ts";
 import { demandBrokers } from "./demand-brokers.ts";
+import { filesSink, pipelineToml, postgresUrl, type Section, tableSink, topicSink } from "./pipeline-toml.ts";
 import { compareWithKafka, createTopic, fresh, MAIN, python_, type Served } from "./real-kafka.ts";
-import { catchUp, command, type Pipeline, SECRETS, stream, workFolder } from "./twg.ts";
+import { catchUp, command, type Pipeline, stream, workFolder } from "./twg.ts";
 
 const PARTITIONS = 3;
 const LIMIT = 240_000;
@@ -37,53 +38,22 @@ interface Sinks {
 }
 
 function pipeline({ served, topic, database, folder }: Job, o: Sinks): Pipeline {
-  const { host, port, user, password } = server();
-  SECRETS.add(password).add(encodeURIComponent(password));
-  const table = (name: string, role: string, at: number) => `[[sink]]
-name = "${name}"
-type = "postgres"
-${role}
-url = "postgres://${user}:${encodeURIComponent(password)}@${host}:${at}/${database}"
-sslmode = "disable"
-table = "public.${name}"
-create = true
-commit_interval_ms = "200ms"
-`;
-  const copy = `[[sink]]
-name = "copy"
-type = "parquet"
-path = "${join(folder, "copy")}"
-roll_interval_ms = "200ms"
-`;
-  const out = `[[sink]]
-name = "out"
-type = "kafka"
-bootstrap = ${JSON.stringify(served.plain)}
-topic = "copy.{topic}"
-commit_interval_ms = "300ms"
-`;
+  const table = (name: string, more: Section) =>
+    tableSink(database, name, { commit_interval_ms: "200ms", ...more });
   const config = join(folder, `${o.name}.toml`);
-  const second = o.port === undefined ? port : o.port;
   writeFileSync(
     config,
-    `[pipeline]
-name = "e2e"
-lanes = 2
-${o.role === undefined ? "" : `role = "${o.role}"`}
-state_dir = "${join(folder, "state")}"
-[source]
-type = "kafka"
-bootstrap = ${JSON.stringify(o.source ?? served.plain)}
-topics = ["${topic}"]
-group = "g-${topic}"
-${table("raw", 'role = "primary_raw"', port)}${o.copy === false ? "" : copy}${second === null ? "" : table("landed", "", second)}${o.out === true ? out : ""}
-[recovery]
-window_bytes = "64KiB"
-poll_ms = "200ms"
-poll_max_ms = "1s"
-[observability]
-listen = "off"
-`,
+    pipelineToml(folder, {
+      pipeline: { lanes: 2, role: o.role },
+      source: { bootstrap: o.source ?? served.plain, topics: [topic], group: `g-${topic}` },
+      sink: [
+        table("raw", { role: "primary_raw" }),
+        ...(o.copy === false ? [] : [filesSink(folder, "copy", { roll_interval_ms: "200ms" })]),
+        ...(o.port === null ? [] : [table("landed", { url: postgresUrl(database, o.port) })]),
+        ...(o.out === true ? [topicSink(served.plain, "out", "copy.{topic}")] : []),
+      ],
+      recovery: { window_bytes: "64KiB", poll_ms: "200ms", poll_max_ms: "1s" },
+    }),
   );
   return { folder, lake: "", config };
 }

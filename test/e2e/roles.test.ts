@@ -6,11 +6,12 @@
 import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { demandPostgres, freshDatabase, POSTGRES, psql, server } from "../real/postgres/server.ts";
+import { demandPostgres, freshDatabase, POSTGRES, psql } from "../real/postgres/server.ts";
 import { demandBrokers } from "./demand-brokers.ts";
 import { get, metric, ready } from "./http.ts";
+import { filesSink, pipelineToml, tableSink } from "./pipeline-toml.ts";
 import { compareWithKafka, createTopic, fresh, MAIN, python_, type Served } from "./real-kafka.ts";
-import { catchUp, command, SECRETS, stream, type Twg, workFolder } from "./twg.ts";
+import { catchUp, command, stream, type Twg, workFolder } from "./twg.ts";
 import { until } from "./until.ts";
 
 const PARTITIONS = 2;
@@ -28,51 +29,26 @@ interface Job {
 
 /** A file for one role; what they share is in the folder and the database. */
 function role({ served, topic, database, folder }: Job, name: string, beside = true) {
-  const { host, port, user, password } = server();
-  SECRETS.add(password).add(encodeURIComponent(password));
   const config = join(folder, `${name}-${beside}.toml`);
-  const sinks = `[[sink]]
-name = "copy"
-type = "parquet"
-path = "${join(folder, "copy")}"
-roll_interval_ms = "200ms"
-[[sink]]
-name = "table"
-type = "postgres"
-url = "postgres://${user}:${encodeURIComponent(password)}@${host}:${port}/${database}"
-sslmode = "disable"
-table = "public.landed"
-create = true
-commit_interval_ms = "200ms"
-`;
+  const lake = join(folder, "lake");
+  const sinks = [
+    filesSink(folder, "copy", { roll_interval_ms: "200ms" }),
+    tableSink(database, "table", { table: "public.landed", commit_interval_ms: "200ms" }),
+  ];
   writeFileSync(
     config,
-    `[pipeline]
-name = "e2e"
-role = "${name}"
-lanes = 1
-state_dir = "${join(folder, "state")}"
-[source]
-type = "kafka"
-bootstrap = ${JSON.stringify(served.plain)}
-topics = ["${topic}"]
-group = "g-${topic}"
-[[sink]]
-name = "raw"
-type = "parquet"
-role = "primary_raw"
-path = "${join(folder, "lake")}"
-roll_interval_ms = "100ms"
-${beside ? sinks : ""}
-[recovery]
-window_bytes = "64KiB"
-poll_ms = "200ms"
-poll_max_ms = "1s"
-[observability]
-listen = "${name === "recovery" ? "127.0.0.1:0" : "off"}"
-`,
+    pipelineToml(folder, {
+      pipeline: { role: name, lanes: 1 },
+      source: { bootstrap: served.plain, topics: [topic], group: `g-${topic}` },
+      sink: [
+        filesSink(folder, "raw", { role: "primary_raw", path: lake, roll_interval_ms: "100ms" }),
+        ...(beside ? sinks : []),
+      ],
+      recovery: { window_bytes: "64KiB", poll_ms: "200ms", poll_max_ms: "1s" },
+      observability: { listen: name === "recovery" ? "127.0.0.1:0" : "off" },
+    }),
   );
-  return { folder, lake: join(folder, "lake"), config };
+  return { folder, lake, config };
 }
 
 async function more({ served, topic }: Job, records: number, seed: number): Promise<number> {

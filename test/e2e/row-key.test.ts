@@ -10,8 +10,9 @@ import { systemClock } from "../../src/adapters/system/clock.ts";
 import { buildBatch } from "../brokers/kafka/batch-builder.ts";
 import { FakeCluster } from "../brokers/kafka/cluster.ts";
 import { listenCluster } from "../brokers/kafka/sockets.ts";
-import { demandPostgres, freshDatabase, lines, POSTGRES, psql, server } from "../real/postgres/server.ts";
-import { catchUp, command, SECRETS, workFolder } from "./twg.ts";
+import { demandPostgres, freshDatabase, lines, POSTGRES, psql } from "../real/postgres/server.ts";
+import { filesSink, pipelineToml, tableSink } from "./pipeline-toml.ts";
+import { catchUp, command, workFolder } from "./twg.ts";
 
 const RECORDS = 300;
 
@@ -38,39 +39,22 @@ test.skipIf(POSTGRES === null)(
     const listening = listenCluster(cluster);
     const folder = workFolder();
     const database = await freshDatabase();
-    const { host, port, user, password } = server();
-    SECRETS.add(password).add(encodeURIComponent(password));
     const config = join(folder, "c.toml");
     const schema = join(folder, "shop.odcs.yaml");
     writeFileSync(schema, CONTRACT);
-    const files = (n: string, more: string) =>
-      `[[sink]]\nname = "${n}"\n${more}\ntype = "parquet"\npath = "${join(folder, n)}"\nroll_interval_ms = "300ms"\n`;
-    const table = (n: string, more: string) =>
-      `[[sink]]\nname = "${n}"\n${more}\ntype = "postgres"\nrow_key = true
-url = "postgres://${user}:${encodeURIComponent(password)}@${host}:${port}/${database}"
-sslmode = "disable"\ntable = "public.${n}"\ncreate = true\ncommit_interval_ms = "300ms"\n`;
     writeFileSync(
       config,
-      `[pipeline]
-name = "p"
-lanes = 2
-state_dir = "${join(folder, "state")}"
-[source]
-type = "kafka"
-bootstrap = ${JSON.stringify(listening.bootstrap)}
-topics = ["t"]
-group = "g"
-[decode]
-format = "json"
-framing = "none"
-schema_file = "${schema}"
-${files("raw", 'role = "primary_raw"')}
-${files("refused", 'receives = "rejected"')}
-${table("copies", "")}
-${table("orders", 'receives = "decoded"\nmetadata = "none"')}
-[observability]
-listen = "off"
-`,
+      pipelineToml(folder, {
+        pipeline: { name: "p", lanes: 2 },
+        source: { bootstrap: listening.bootstrap, topics: ["t"], group: "g" },
+        decode: { format: "json", framing: "none", schema_file: schema },
+        sink: [
+          filesSink(folder, "raw", { role: "primary_raw" }),
+          filesSink(folder, "refused", { receives: "rejected" }),
+          tableSink(database, "copies", { row_key: true }),
+          tableSink(database, "orders", { row_key: true, receives: "decoded", metadata: "none" }),
+        ],
+      }),
     );
     const text = (n: number) => new TextEncoder().encode(JSON.stringify({ id: n, note: `at ${n}` }));
     for (const part of [0, 1])
@@ -79,11 +63,13 @@ listen = "off"
         cluster.append("t", part, buildBatch({ records }));
       }
     await catchUp({ folder, lake: "", config });
-    // A machine that is busy may give a table up for a round, for no fault of its rows: the next run goes on.
+    // A round passes a table by that took nothing of two windows, for which it is enough that a busy machine is slow. That is
+    // `recovery.behind` without a code of the server, and no fault of the rows: the next round goes on.
     const recover = async () => {
       for (;;) {
         const ended = await command(["recover", "-c", config, "--log-level", "info"]);
-        if (ended.code === 0 || ended.output.includes("postgres.")) return ended;
+        const isPassedBy = ended.failure?.code === "recovery.behind" && !ended.output.includes("postgres.");
+        if (!isPassedBy) return ended;
       }
     };
     const counts = async () =>

@@ -6,10 +6,11 @@
 import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { demandPostgres, freshDatabase, POSTGRES, psql, server } from "../real/postgres/server.ts";
+import { demandPostgres, freshDatabase, POSTGRES, psql } from "../real/postgres/server.ts";
 import { demandBrokers } from "./demand-brokers.ts";
+import { filesSink, pipelineToml, postgresUrl, tableSink } from "./pipeline-toml.ts";
 import { compareWithKafka, createTopic, fresh, MAIN, python_, type Served } from "./real-kafka.ts";
-import { catchUp, command, type Pipeline, SECRETS, stream, workFolder } from "./twg.ts";
+import { catchUp, command, type Pipeline, stream, workFolder } from "./twg.ts";
 
 const PARTITIONS = 3;
 const LIMIT = 120_000;
@@ -17,46 +18,24 @@ const LIMIT = 120_000;
 demandBrokers("several sinks");
 demandPostgres("several sinks");
 
-function pipeline(served: Served, topic: string, database: string, port = server().port): Pipeline {
-  const { host, user, password } = server();
-  SECRETS.add(password).add(encodeURIComponent(password));
+function pipeline(served: Served, topic: string, database: string, port?: number): Pipeline {
   const folder = workFolder();
   const config = join(folder, "twg.toml");
+  const lake = join(folder, "lake");
+  const table = { url: postgresUrl(database, port), table: "public.landed", commit_interval_ms: "200ms" };
   writeFileSync(
     config,
-    `[pipeline]
-name = "e2e"
-lanes = 2
-state_dir = "${join(folder, "state")}"
-[source]
-type = "kafka"
-bootstrap = ${JSON.stringify(served.plain)}
-topics = ["${topic}"]
-group = "g-${topic}"
-[[sink]]
-name = "copy"
-type = "parquet"
-path = "${join(folder, "copy")}"
-roll_interval_ms = "200ms"
-[[sink]]
-name = "raw"
-type = "parquet"
-role = "primary_raw"
-path = "${join(folder, "lake")}/{topic}"
-roll_interval_ms = "300ms"
-[[sink]]
-name = "table"
-type = "postgres"
-url = "postgres://${user}:${encodeURIComponent(password)}@${host}:${port}/${database}"
-sslmode = "disable"
-table = "public.landed"
-create = true
-commit_interval_ms = "200ms"
-[observability]
-listen = "off"
-`,
+    pipelineToml(folder, {
+      pipeline: { lanes: 2 },
+      source: { bootstrap: served.plain, topics: [topic], group: `g-${topic}` },
+      sink: [
+        filesSink(folder, "copy", { roll_interval_ms: "200ms" }),
+        filesSink(folder, "raw", { role: "primary_raw", path: `${lake}/{topic}` }),
+        tableSink(database, "table", table),
+      ],
+    }),
   );
-  return { folder, lake: join(folder, "lake"), config };
+  return { folder, lake, config };
 }
 
 async function filled(served: Served, records: number): Promise<{ topic: string; visible: number }> {

@@ -11,8 +11,9 @@ import { systemClock } from "../../src/adapters/system/clock.ts";
 import { buildBatch } from "../brokers/kafka/batch-builder.ts";
 import { FakeCluster } from "../brokers/kafka/cluster.ts";
 import { listenCluster } from "../brokers/kafka/sockets.ts";
-import { demandPostgres, freshDatabase, POSTGRES, psql, server } from "../real/postgres/server.ts";
-import { catchUp, SECRETS, workFolder } from "./twg.ts";
+import { demandPostgres, freshDatabase, POSTGRES, psql } from "../real/postgres/server.ts";
+import { filesSink, pipelineToml, tableSink } from "./pipeline-toml.ts";
+import { catchUp, workFolder } from "./twg.ts";
 
 demandPostgres("tables of PostgreSQL that grow");
 
@@ -39,40 +40,19 @@ test.skipIf(POSTGRES === null)(
     for (const [id, fields] of Object.entries(all))
       writeFileSync(join(schemas, `${id}.avsc`), JSON.stringify({ type: "record", name: "R", fields }));
     const database = await freshDatabase();
-    const { host, port, user, password } = server();
-    SECRETS.add(password).add(encodeURIComponent(password));
     const config = join(folder, "c.toml");
-    const files = (n: string, more: string) =>
-      `[[sink]]\nname = "${n}"\n${more}\ntype = "parquet"\npath = "${join(folder, n)}"\nroll_interval_ms = "300ms"\n`;
     writeFileSync(
       config,
-      `[pipeline]
-name = "p"
-lanes = 2
-state_dir = "${join(folder, "state")}"
-[source]
-type = "kafka"
-bootstrap = ${JSON.stringify(listening.bootstrap)}
-topics = ["t"]
-group = "g"
-[decode]
-format = "avro"
-framing = "confluent"
-schema_dir = "${schemas}"
-${files("raw", 'role = "primary_raw"')}
-${files("refused", 'receives = "rejected"')}
-[[sink]]
-name = "pg"
-receives = "decoded"
-type = "postgres"
-url = "postgres://${user}:${encodeURIComponent(password)}@${host}:${port}/${database}"
-sslmode = "disable"
-table = "public.o"
-create = true
-commit_interval_ms = "300ms"
-[observability]
-listen = "off"
-`,
+      pipelineToml(folder, {
+        pipeline: { name: "p", lanes: 2 },
+        source: { bootstrap: listening.bootstrap, topics: ["t"], group: "g" },
+        decode: { format: "avro", framing: "confluent", schema_dir: schemas },
+        sink: [
+          filesSink(folder, "raw", { role: "primary_raw" }),
+          filesSink(folder, "refused", { receives: "rejected" }),
+          tableSink(database, "pg", { receives: "decoded", table: "public.o" }),
+        ],
+      }),
     );
     const p = { folder, lake: "", config };
     const sent = (s: number, ...b: number[]) => Uint8Array.of(0, 0, 0, 0, s, ...b);

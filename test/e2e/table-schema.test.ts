@@ -15,6 +15,7 @@ import { typeText } from "../../src/core/types/type-text.ts";
 import { buildBatch } from "../brokers/kafka/batch-builder.ts";
 import { FakeCluster } from "../brokers/kafka/cluster.ts";
 import { listenCluster } from "../brokers/kafka/sockets.ts";
+import { filesSink, pipelineToml } from "./pipeline-toml.ts";
 import { catchUp, type Pipeline, stream, workFolder } from "./twg.ts";
 import { until } from "./until.ts";
 
@@ -56,30 +57,18 @@ function pipeline(
   for (const [id, fields] of Object.entries(SCHEMAS))
     writeFileSync(join(schemas, `${id}.avsc`), JSON.stringify({ type: "record", name: "R", fields }));
   const config = join(folder, `${member}.toml`);
-  const sink = (name: string, receives: string) =>
-    `[[sink]]\nname = "${name}"\n${receives}\ntype = "parquet"\npath = "${join(folder, name)}"\nroll_interval_ms = "300ms"\n`;
   writeFileSync(
     config,
-    `[pipeline]
-name = "p"
-lanes = 2
-state_dir = "${join(folder, member)}"
-[source]
-type = "kafka"
-bootstrap = ${JSON.stringify(bootstrap)}
-topics = ${JSON.stringify(topics)}
-group = "g"
-group_protocol = "classic"
-[decode]
-format = "avro"
-framing = "confluent"
-schema_dir = "${schemas}"
-${sink("raw", 'role = "primary_raw"')}
-${sink("typed", 'receives = "decoded"')}
-${sink("refused", 'receives = "rejected"')}
-[observability]
-listen = "off"
-`,
+    pipelineToml(folder, {
+      pipeline: { name: "p", lanes: 2, state_dir: join(folder, member) },
+      source: { bootstrap, topics, group: "g", group_protocol: "classic" },
+      decode: { format: "avro", framing: "confluent", schema_dir: schemas },
+      sink: [
+        filesSink(folder, "raw", { role: "primary_raw" }),
+        filesSink(folder, "typed", { receives: "decoded" }),
+        filesSink(folder, "refused", { receives: "rejected" }),
+      ],
+    }),
   );
   return { folder, lake: join(folder, "raw"), config };
 }
