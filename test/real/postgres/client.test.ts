@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { PgConnection } from "../../../src/adapters/postgres/client.ts";
 import type { PostgresSettings } from "../../../src/adapters/postgres/settings.ts";
-import { Failure } from "../../../src/core/failure/failure.ts";
+import { failed } from "./failed.ts";
 import { demandPostgres, freshDatabase, POSTGRES, parts, psql, server, settings, until } from "./server.ts";
 
 demandPostgres("connections");
@@ -25,11 +25,6 @@ async function connected(database: string, over: Partial<PostgresSettings> = {})
   return connection;
 }
 
-const failed = (work: Promise<unknown>): Promise<Failure> =>
-  work.then(
-    () => Promise.reject(new Error("did not fail")),
-    (e: unknown) => (e instanceof Failure ? e : Promise.reject(e)),
-  );
 const code = async (work: Promise<unknown>): Promise<string> => (await failed(work)).code;
 
 /** A peer that says one thing to everybody; its port. */

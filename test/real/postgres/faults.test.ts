@@ -6,9 +6,10 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { PostgresSettings } from "../../../src/adapters/postgres/settings.ts";
-import { asFailure, Failure } from "../../../src/core/failure/failure.ts";
+import { asFailure } from "../../../src/core/failure/failure.ts";
 import type { Authority } from "../../../src/core/ports/coverage.ts";
 import { bytes, type Row, row } from "../../core/formats/parquet/rows.ts";
+import { failed } from "./failed.ts";
 import { demandPostgres, freshDatabase, POSTGRES, psql, server, settings } from "./server.ts";
 import { KEY, Sink } from "./sink.ts";
 
@@ -38,23 +39,7 @@ describe.skipIf(POSTGRES === null)("a set outlives", () => {
     authorities = await sink.claimed();
   }
 
-  const failed = (work: Promise<unknown>): Promise<Failure> =>
-    work.then(
-      () => Promise.reject(new Error("did not fail")),
-      (e: unknown) => (e instanceof Failure ? e : Promise.reject(e)),
-    );
-  /** As a lane does it: again and again until it lands or the failure is none that passes. */
-  async function lands(some: readonly Row[]): Promise<unknown> {
-    for (;;) {
-      try {
-        return await sink.seal(some, authorities);
-      } catch (e) {
-        const f = asFailure(e);
-        if (!f.retry && f.kind !== "environment") throw f;
-        await Bun.sleep(50);
-      }
-    }
-  }
+  const lands = (some: readonly Row[]) => sink.sealUntilLanded(some, authorities);
   const there = async () =>
     `${await psql(database, "select count(*), count(distinct _twg_source_offset) from raw")} ${await psql(database, "select first, next from twg.coverage")}`;
   /** A session that holds a lock until it is ended. */

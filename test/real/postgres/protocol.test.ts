@@ -5,6 +5,7 @@
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import { Failure } from "../../../src/core/failure/failure.ts";
 import { bytes, type Row, row } from "../../core/formats/parquet/rows.ts";
+import { failed } from "./failed.ts";
 import { TroubledProxy } from "./proxy.ts";
 import { demandPostgres, freshDatabase, lines, POSTGRES, psql, server, settings, until } from "./server.ts";
 import { KEY, Sink, type SinkOptions } from "./sink.ts";
@@ -42,11 +43,6 @@ describe.skipIf(POSTGRES === null)("a transaction", () => {
   const count = () => psql(database, "select count(*), count(distinct _twg_source_offset) from raw");
   const covered = async () =>
     lines(await psql(database, "select stream, first, next from twg.coverage order by 1, 2"));
-  const failed = (work: Promise<unknown>): Promise<Failure> =>
-    work.then(
-      () => Promise.reject(new Error("did not fail")),
-      (e: unknown) => (e instanceof Failure ? e : Promise.reject(e)),
-    );
 
   test("commits rows, ranges that touch as one, sizes and the newest receipt", async () => {
     const s = sink();

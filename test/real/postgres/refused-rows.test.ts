@@ -3,16 +3,16 @@
  * position, the others land; an outage never makes a reject; without rejects a position stays a hole. Method: real
  * constraints, values, triggers and outages on a real server; what is in the tables afterwards is read by psql.
  */
-import { afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import { PostgresTableWriter } from "../../../src/adapters/postgres/table-writer.ts";
-import { asFailure, Failure } from "../../../src/core/failure/failure.ts";
-import type { Authority } from "../../../src/core/ports/coverage.ts";
 import type { RefusedCell } from "../../../src/core/ports/table-sink.ts";
 import { int64At } from "../../../src/core/records/int64-at.ts";
 import { bytes, type Row, row } from "../../core/formats/parquet/rows.ts";
 import { batch, field } from "./columns.ts";
-import { demandPostgres, freshDatabase, lines, POSTGRES, parts, psql, server, settings } from "./server.ts";
-import { KEY, Sink, type SinkOptions } from "./sink.ts";
+import { failed } from "./failed.ts";
+import { demandPostgres, lines, POSTGRES, parts, psql, server, settings } from "./server.ts";
+import { KEY, Sink } from "./sink.ts";
+import { SinkOfEachTest } from "./sink-of-each-test.ts";
 
 demandPostgres("rows that a server refuses");
 
@@ -30,58 +30,19 @@ const rows = (from = 0, next = ROWS, bad = BAD): Row[] =>
   });
 
 describe.skipIf(POSTGRES === null)("rows that a server refuses", () => {
-  let database: string;
-  let sink: Sink;
-  let authorities: readonly Authority[];
+  const t = new SinkOfEachTest({ lockTimeoutMs: 300 });
 
-  beforeAll(async () => {
-    database = await freshDatabase();
-  });
-  beforeEach(async () => {
-    await psql(
-      database,
-      "drop schema public cascade; create schema public; drop schema if exists twg cascade",
-    );
-    await begin();
-  });
-  afterEach(() => sink.close());
-
-  async function begin(over: Partial<SinkOptions> = {}): Promise<void> {
-    sink = new Sink({ settings: settings(database), lockTimeoutMs: 300, ...over });
-    await sink.prepare();
-    authorities = await sink.claimed();
-  }
-  async function again(over: Partial<SinkOptions>): Promise<void> {
-    await sink.close();
-    await begin(over);
-  }
-
-  const failed = (work: Promise<unknown>): Promise<Failure> =>
-    work.then(
-      () => Promise.reject(new Error("did not fail")),
-      (e: unknown) => (e instanceof Failure ? e : Promise.reject(e)),
-    );
-  /** As a lane does it: again and again until it lands or the failure is none that passes. */
-  async function lands(some: readonly Row[]): Promise<unknown> {
-    for (;;)
-      try {
-        return await sink.seal(some, authorities);
-      } catch (e) {
-        const f = asFailure(e);
-        if (!f.retry && f.kind !== "environment") throw f;
-        await Bun.sleep(50);
-      }
-  }
+  const lands = (some: readonly Row[]) => t.sink.sealUntilLanded(some, t.authorities);
   const rejects = async () =>
     lines(
       await psql(
-        database,
+        t.database,
         "select (line::json)->>'offset', (line::json)->>'code', (line::json)->>'sqlstate' from twg.reject order by 1",
       ),
     );
-  const landed = () => psql(database, `select count(*), count(distinct ${NAMES}) from raw`);
+  const landed = () => psql(t.database, `select count(*), count(distinct ${NAMES}) from raw`);
   const covered = async () =>
-    lines(await psql(database, "select first, next from twg.coverage order by first"));
+    lines(await psql(t.database, "select first, next from twg.coverage order by first"));
 
   const NOT_BAD = "_twg_source_value <> 'bad'::bytea";
   const refusing: readonly [string, string, string, string][] = [
@@ -140,9 +101,9 @@ describe.skipIf(POSTGRES === null)("rows that a server refuses", () => {
     ],
   ];
   test.each(refusing)("%s", async (_, statements, code, sqlstate) => {
-    await psql(database, statements);
-    const before = Number(await psql(database, "select count(*) from raw"));
-    sink.begin(rows());
+    await psql(t.database, statements);
+    const before = Number(await psql(t.database, "select count(*) from raw"));
+    t.sink.begin(rows());
     const answer = await lands(rows());
     expect(answer).toMatchObject({
       covered: true,
@@ -150,26 +111,26 @@ describe.skipIf(POSTGRES === null)("rows that a server refuses", () => {
       leftOut: { codes: [[code, BAD.length]], uncovered: [], failure: null },
     });
     expect(await rejects()).toEqual(BAD.map((o) => `${o}|${code}|${sqlstate}`));
-    expect(await psql(database, "select count(*) from raw")).toBe(String(before + ROWS - BAD.length));
+    expect(await psql(t.database, "select count(*) from raw")).toBe(String(before + ROWS - BAD.length));
     expect(await covered()).toEqual([`0|${ROWS}`]);
-    expect(await psql(database, "select rows from twg.stream")).toBe(String(ROWS - BAD.length));
+    expect(await psql(t.database, "select rows from twg.stream")).toBe(String(ROWS - BAD.length));
   });
 
   test("a row that is larger than an index takes, with its bytes in the rejects", async () => {
-    await psql(database, "create index on raw (_twg_source_value)");
+    await psql(t.database, "create index on raw (_twg_source_value)");
     const noise = crypto.getRandomValues(new Uint8Array(9_000));
     const some = [row(0), row(1, { value: noise, key: bytes("k") }), row(2)];
-    sink.begin(some);
+    t.sink.begin(some);
     await lands(some);
     expect(await rejects()).toEqual(["1|row.value|54000"]);
-    const line = JSON.parse(await psql(database, "select line from twg.reject"));
+    const line = JSON.parse(await psql(t.database, "select line from twg.reject"));
     expect(line).toMatchObject({ topic: "orders", partition: 3, key_base64: "aw==", headers_base64: [] });
     expect(line.timestamp).toBe("1700000000000");
     expect(line.value_base64).toBe(noise.toBase64());
   });
 
   test("headers, null keys and timestamps of a refused record stay", async () => {
-    await psql(database, `alter table raw add check (${NOT_BAD})`);
+    await psql(t.database, `alter table raw add check (${NOT_BAD})`);
     const bad = { value: bytes("bad"), key: null };
     const some = [
       row(0),
@@ -184,9 +145,9 @@ describe.skipIf(POSTGRES === null)("rows that a server refuses", () => {
       row(2, { ...bad, timestamp: -1n, timestampType: 0 }),
       row(3, { ...bad, timestamp: -62_135_596_800_001n }),
     ];
-    sink.begin(some);
+    t.sink.begin(some);
     await lands(some);
-    const kept = lines(await psql(database, "select line from twg.reject order by line::json->>'offset'"));
+    const kept = lines(await psql(t.database, "select line from twg.reject order by line::json->>'offset'"));
     expect(kept.map((l) => JSON.parse(l)).map((l) => [l.key_base64, l.timestamp, l.headers_base64])).toEqual([
       [
         null,
@@ -202,26 +163,26 @@ describe.skipIf(POSTGRES === null)("rows that a server refuses", () => {
   });
 
   test("of a set that is sent while it fills", async () => {
-    await psql(database, `alter table raw add check (${NOT_BAD})`);
+    await psql(t.database, `alter table raw add check (${NOT_BAD})`);
     const bad = [3, 2500, 2501, 4999];
     const some = rows(0, 5000, bad).map((r) =>
       bad.includes(Number(r.offset)) ? r : { ...r, value: bytes("v".repeat(700)) },
     );
-    sink.begin(some);
-    await sink.writer.flush();
-    await sink.writer.flush();
+    t.sink.begin(some);
+    await t.sink.writer.flush();
+    await t.sink.writer.flush();
     await lands(some);
     expect(await rejects()).toEqual(bad.map((o) => `${o}|row.constraint|23514`).sort());
     expect([await landed(), await covered()]).toEqual(["4996|4996", ["0|5000"]]);
   });
 
   test("of an upsert", async () => {
-    await psql(database, "drop table raw");
-    await again({ upsert: true });
-    await psql(database, `alter table raw add check (${NOT_BAD})`);
+    await psql(t.database, "drop table raw");
+    await t.again({ upsert: true });
+    await psql(t.database, `alter table raw add check (${NOT_BAD})`);
     const some: Row[] = rows().map((r) => ({ ...r, key: r.key ?? bytes(`k${r.offset - 1n}`) }));
     some[5] = row(5, { key: null });
-    sink.begin(some);
+    t.sink.begin(some);
     expect(await lands(some)).toMatchObject({
       rows: ROWS - 3,
       leftOut: {
@@ -235,7 +196,7 @@ describe.skipIf(POSTGRES === null)("rows that a server refuses", () => {
     // Their keys' earlier records are there.
     expect(
       await psql(
-        database,
+        t.database,
         `select count(*) from raw where convert_from(_twg_source_key, 'UTF8') in ('k16', 'k39')`,
       ),
     ).toBe("2");
@@ -243,7 +204,7 @@ describe.skipIf(POSTGRES === null)("rows that a server refuses", () => {
 
   test("of decoded rows: where the record stood, and why", async () => {
     const table = { schema: "public", table: "typed" };
-    await psql(database, "create table public.typed (i int check (i <> 1), v text not null)");
+    await psql(t.database, "create table public.typed (i int check (i <> 1), v text not null)");
     const fields = [field("i", { id: "int", bits: 32, signed: true }), field("v", { id: "utf8" })];
     const targets = ["integer", "text"].map((type) => ({ type, notNull: false, maxBytes: null }));
     const writer = new PostgresTableWriter(
@@ -252,7 +213,7 @@ describe.skipIf(POSTGRES === null)("rows that a server refuses", () => {
           table,
           fields,
           targets,
-          settings: settings(database),
+          settings: settings(t.database),
           stateSchema: "twg",
           pipeline: "p",
           sink: "raw",
@@ -280,7 +241,7 @@ describe.skipIf(POSTGRES === null)("rows that a server refuses", () => {
         ...{ code, stream: KEY, offset: int64At(offsets, at) },
       });
     writer.write(rows, refuse, { stream: KEY, offsets });
-    expect(await writer.seal([{ stream: KEY, from: 10n, next: 20n }], authorities)).toMatchObject({
+    expect(await writer.seal([{ stream: KEY, from: 10n, next: 20n }], t.authorities)).toMatchObject({
       rows: 1,
       leftOut: {
         codes: [
@@ -291,70 +252,73 @@ describe.skipIf(POSTGRES === null)("rows that a server refuses", () => {
       },
     });
     expect(await rejects()).toEqual(["11|row.constraint|23514", "15|value.nul|", "17|row.constraint|23502"]);
-    expect(JSON.parse(await psql(database, "select line from twg.reject where line like '%23514%'"))).toEqual(
-      {
-        ...{
-          topic: "orders",
-          partition: "3",
-          offset: "11",
-          code: "row.constraint",
-          constraint: "typed_i_check",
-        },
-        ...{
-          reason: 'new row for relation "typed" violates check constraint "typed_i_check"',
-          sqlstate: "23514",
-        },
+    expect(
+      JSON.parse(await psql(t.database, "select line from twg.reject where line like '%23514%'")),
+    ).toEqual({
+      ...{
+        topic: "orders",
+        partition: "3",
+        offset: "11",
+        code: "row.constraint",
+        constraint: "typed_i_check",
       },
-    );
-    expect(await psql(database, "select i, v from public.typed")).toBe("0|a");
+      ...{
+        reason: 'new row for relation "typed" violates check constraint "typed_i_check"',
+        sqlstate: "23514",
+      },
+    });
+    expect(await psql(t.database, "select i, v from public.typed")).toBe("0|a");
     await writer.abort();
   });
 
   test("rows that refer to rows behind them are no victims of another's fault", async () => {
     await psql(
-      database,
+      t.database,
       `alter table raw add unique (_twg_source_offset);
        alter table raw add column refers bigint generated always as (case when _twg_source_offset = 1 then 50 end) stored;
        alter table raw add foreign key (refers) references raw (_twg_source_offset);
        alter table raw add check (${NOT_BAD})`,
     );
-    sink.begin(rows());
+    t.sink.begin(rows());
     await lands(rows());
     expect(await rejects()).toEqual(BAD.map((o) => `${o}|row.constraint|23514`));
   });
 
   test("where a whole set is refused, or more than is allowed, the table is at fault: nothing moves", async () => {
-    await psql(database, "alter table raw add check (_twg_source_offset < 0)");
-    sink.begin(rows());
-    const all = await failed(sink.seal(rows(), authorities));
+    await psql(t.database, "alter table raw add check (_twg_source_offset < 0)");
+    t.sink.begin(rows());
+    const all = await failed(t.sink.seal(rows(), t.authorities));
     expect([all.code, all.retry]).toEqual(["postgres.constraint", false]);
     expect(all.message).toContain("all 60 rows of a set are refused");
-    await again({ maxRejects: 3 });
-    await psql(database, "alter table raw drop constraint raw__twg_source_offset_check");
-    await psql(database, "alter table raw add check (_twg_source_offset % 10 <> 1)");
-    sink.begin(rows());
-    const many = await failed(sink.seal(rows(), authorities));
+    await t.again({ maxRejects: 3 });
+    await psql(t.database, "alter table raw drop constraint raw__twg_source_offset_check");
+    await psql(t.database, "alter table raw add check (_twg_source_offset % 10 <> 1)");
+    t.sink.begin(rows());
+    const many = await failed(t.sink.seal(rows(), t.authorities));
     expect(many.message).toContain("over 3 of 60 rows of a set are refused");
     expect([await landed(), await covered(), await rejects()]).toEqual(["0|0", [], []]);
     // A column whose type was changed is said of the table at once, of however few rows.
-    await again({});
-    await psql(database, "alter table raw alter column _twg_source_partition type bigint");
-    sink.begin(rows(0, 2));
-    expect((await failed(sink.seal(rows(0, 2), authorities))).code).toBe("postgres.table_mismatch");
+    await t.again({});
+    await psql(t.database, "alter table raw alter column _twg_source_partition type bigint");
+    t.sink.begin(rows(0, 2));
+    expect((await failed(t.sink.seal(rows(0, 2), t.authorities))).code).toBe("postgres.table_mismatch");
     expect(await rejects()).toEqual([]);
   });
 
   test("numbers that ran out are no fault of rows, however few came", async () => {
-    await psql(database, "alter table raw add column id smallint generated always as identity (maxvalue 3)");
-    sink.begin(rows(0, 6, []));
-    const f = await failed(sink.seal(rows(0, 6, []), authorities));
+    await psql(
+      t.database,
+      "alter table raw add column id smallint generated always as identity (maxvalue 3)",
+    );
+    t.sink.begin(rows(0, 6, []));
+    const f = await failed(t.sink.seal(rows(0, 6, []), t.authorities));
     expect([f.code, await landed(), await covered(), await rejects()]).toEqual([
       "postgres.refused",
       "0|0",
       [],
       [],
     ]);
-    await psql(database, "alter table raw alter column id set maxvalue 1000");
+    await psql(t.database, "alter table raw alter column id set maxvalue 1000");
     await lands(rows(0, 6, []));
     expect([await landed(), await covered(), await rejects()]).toEqual(["6|6", ["0|6"], []]);
   });
@@ -400,32 +364,32 @@ describe.skipIf(POSTGRES === null)("rows that a server refuses", () => {
         s
           .replaceAll("on raw from NAME", "on raw from w_r")
           .replaceAll("to NAME", "to w_r")
-          .replaceAll("NAME", database);
-      await psql(database, `alter table raw add check (${NOT_BAD})`);
+          .replaceAll("NAME", t.database);
+      await psql(t.database, `alter table raw add check (${NOT_BAD})`);
       if (code === "postgres.denied") {
         await psql(
-          database,
+          t.database,
           `do $$ begin if not exists (select from pg_roles where rolname = 'w_r') then create role w_r login password 'w_r'; end if; end $$;
-           grant create on database ${database} to w_r; grant usage on schema public to w_r; grant all on raw to w_r; drop schema twg cascade`,
+           grant create on database ${t.database} to w_r; grant usage on schema public to w_r; grant all on raw to w_r; drop schema twg cascade`,
         );
-        await sink.close();
-        sink = new Sink({ settings: settings(database, { user: "w_r", password: "w_r" }) });
-        authorities = await sink.claimed();
+        await t.sink.close();
+        t.sink = new Sink({ settings: settings(t.database, { user: "w_r", password: "w_r" }) });
+        t.authorities = await t.sink.claimed();
       }
-      await psql(database, fill(out));
-      sink.begin(rows());
-      const f = await failed(sink.seal(rows(), authorities));
+      await psql(t.database, fill(out));
+      t.sink.begin(rows());
+      const f = await failed(t.sink.seal(rows(), t.authorities));
       expect([f.code, f.retry || f.kind === "environment"]).toEqual([code as never, true]);
       expect(await covered()).toEqual([]);
-      await psql(mend.startsWith("alter database") ? "postgres" : database, fill(mend));
+      await psql(mend.startsWith("alter database") ? "postgres" : t.database, fill(mend));
       await lands(rows());
       expect(await rejects()).toEqual(BAD.map((o) => `${o}|row.constraint|23514`));
       expect([await landed(), await covered()]).toEqual(["58|58", ["0|60"]]);
     });
 
     test("sessions that are killed all the time", async () => {
-      await psql(database, `alter table raw add check (${NOT_BAD})`);
-      const kill = `select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = '${database}' and pid <> pg_backend_pid() and query like '%twg_rows%'`;
+      await psql(t.database, `alter table raw add check (${NOT_BAD})`);
+      const kill = `select count(pg_terminate_backend(pid)) from pg_stat_activity where datname = '${t.database}' and pid <> pg_backend_pid() and query like '%twg_rows%'`;
       let stop = false;
       const killer = (async () => {
         let killed = 0;
@@ -434,7 +398,7 @@ describe.skipIf(POSTGRES === null)("rows that a server refuses", () => {
       })();
       for (let i = 0; i < 5; i++) {
         const some = rows(i * ROWS, (i + 1) * ROWS, [i * ROWS + 7]);
-        sink.begin(some);
+        t.sink.begin(some);
         await lands(some);
       }
       stop = true;
@@ -444,13 +408,14 @@ describe.skipIf(POSTGRES === null)("rows that a server refuses", () => {
     });
 
     test("a lock on the table", async () => {
-      await psql(database, `alter table raw add check (${NOT_BAD})`);
+      await psql(t.database, `alter table raw add check (${NOT_BAD})`);
       const { host, port, user, password } = server();
+      const { database } = t;
       const holder = new Bun.SQL({ adapter: "postgres", host, port, user, password, database, max: 1 });
       const session = await holder.reserve();
       await session.unsafe("begin; lock table raw in access exclusive mode");
-      sink.begin(rows());
-      expect((await failed(sink.seal(rows(), authorities))).code).toBe("postgres.conflict");
+      t.sink.begin(rows());
+      expect((await failed(t.sink.seal(rows(), t.authorities))).code).toBe("postgres.conflict");
       await session.unsafe("rollback");
       session.release();
       await holder.close();
@@ -461,23 +426,23 @@ describe.skipIf(POSTGRES === null)("rows that a server refuses", () => {
 
   describe("rejects that are away", () => {
     beforeEach(async () => {
-      await psql(database, `alter table raw add check (${NOT_BAD}); alter table twg.reject rename to away`);
+      await psql(t.database, `alter table raw add check (${NOT_BAD}); alter table twg.reject rename to away`);
     });
 
     test("a primary sink waits with everything", async () => {
-      sink.begin(rows());
-      expect((await failed(sink.seal(rows(), authorities))).code).toBe("postgres.missing");
+      t.sink.begin(rows());
+      expect((await failed(t.sink.seal(rows(), t.authorities))).code).toBe("postgres.missing");
       expect([await landed(), await covered()]).toEqual(["0|0", []]);
-      await psql(database, "alter table twg.away rename to reject");
+      await psql(t.database, "alter table twg.away rename to reject");
       await lands(rows());
       expect([await landed(), await covered(), (await rejects()).length]).toEqual(["58|58", ["0|60"], 2]);
     });
 
     test("another one lands the rest, and each position stays a hole of one until they are back", async () => {
-      await again({ leavesHoles: true });
-      await psql(database, "drop table if exists twg.reject");
-      sink.begin(rows());
-      const answer = await sink.seal(rows(), authorities);
+      await t.again({ leavesHoles: true });
+      await psql(t.database, "drop table if exists twg.reject");
+      t.sink.begin(rows());
+      const answer = await t.sink.seal(rows(), t.authorities);
       const hole = (o: number) => ({ from: BigInt(o), next: BigInt(o + 1) });
       expect(answer).toMatchObject({
         covered: true,
@@ -485,10 +450,10 @@ describe.skipIf(POSTGRES === null)("rows that a server refuses", () => {
         leftOut: { uncovered: BAD.map(hole), failure: { code: "postgres.missing" } },
       });
       expect([await landed(), await covered()]).toEqual(["58|58", ["0|17", "18|40", "41|60"]]);
-      await psql(database, "alter table twg.away rename to reject");
+      await psql(t.database, "alter table twg.away rename to reject");
       for (const o of BAD) {
-        sink.begin(rows(o, o + 1));
-        await sink.seal(rows(o, o + 1), authorities);
+        t.sink.begin(rows(o, o + 1));
+        await t.sink.seal(rows(o, o + 1), t.authorities);
       }
       expect(await rejects()).toEqual(BAD.map((o) => `${o}|row.constraint|23514`));
       expect([await landed(), await covered()]).toEqual(["58|58", ["0|60"]]);

@@ -6,6 +6,7 @@ import { prepareSink } from "../../../src/adapters/postgres/prepare.ts";
 import type { PostgresSettings } from "../../../src/adapters/postgres/settings.ts";
 import { rowKeyOf } from "../../../src/adapters/postgres/table/row-key.ts";
 import { PostgresWriter } from "../../../src/adapters/postgres/writer.ts";
+import { asFailure } from "../../../src/core/failure/failure.ts";
 import type { Authority } from "../../../src/core/ports/coverage.ts";
 import type { HostIdentity, Life } from "../../../src/core/ports/host-identity.ts";
 import type { SetFiles, SetRefusal } from "../../../src/core/ports/lane-parts.ts";
@@ -118,6 +119,22 @@ export class Sink {
   seal(rows: readonly Row[], authorities: readonly Authority[], stream: StreamId = STREAM) {
     const { span } = batchOf(rows, stream);
     return this.writer.seal([span], authorities);
+  }
+
+  /** As a lane does it: again and again until it lands or the failure is none that passes. */
+  async sealUntilLanded(
+    rows: readonly Row[],
+    authorities: readonly Authority[],
+  ): Promise<SetFiles | SetRefusal> {
+    for (;;) {
+      try {
+        return await this.seal(rows, authorities);
+      } catch (e) {
+        const f = asFailure(e);
+        if (!f.retry && f.kind !== "environment") throw f;
+        await Bun.sleep(50);
+      }
+    }
   }
 
   async close(): Promise<void> {
