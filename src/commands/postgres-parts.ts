@@ -2,7 +2,7 @@
 import { linuxIdentity } from "../adapters/coverage/host-identity.ts";
 import { createNet } from "../adapters/net/net.ts";
 import type { TargetColumn } from "../adapters/postgres/copy/table-rows.ts";
-import type { CopySetOptions } from "../adapters/postgres/copy-set.ts";
+import type { CopySetOptions } from "../adapters/postgres/copy-set-options.ts";
 import { PostgresCoverage } from "../adapters/postgres/coverage.ts";
 import { type Prepared, prepareFields, prepareSink } from "../adapters/postgres/prepare.ts";
 import { type PostgresSettings, postgresSettings } from "../adapters/postgres/settings.ts";

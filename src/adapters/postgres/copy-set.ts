@@ -16,13 +16,14 @@ import { CopyBlocks, trailerMessage } from "./copy/blocks.ts";
 import { CopiedRows } from "./copy/copied-rows.ts";
 import { SetOrigins } from "./copy/set-origins.ts";
 import { SetRejects } from "./copy/set-rejects.ts";
+import type { CopySetOptions } from "./copy-set-options.ts";
 import type { PostgresSettings } from "./settings.ts";
 import { type RefusedBy, refusedCode, siftRows } from "./sift.ts";
-import { mayBeStale, onlyWidened, staleStaging, type TypedColumn } from "./stale-types.ts";
+import { mayBeStale, onlyWidened, requireTypes, staleStaging, type TypedColumn } from "./stale-types.ts";
 import { beginStatements, commitSet, type SetToCommit, settleCommit, UnknownCommit } from "./state/commit.ts";
 import { rejectsKept } from "./state/rejects.ts";
 import { type SinkKey, stateNames } from "./state/tables.ts";
-import { quoted, quotedTable, type TableName } from "./table/names.ts";
+import { quoted, quotedTable } from "./table/names.ts";
 import { makeThere, mayBeThere, moveNew, type RowKey, rowsThere } from "./table/row-key.ts";
 import { emptyStaging, intoStaging, mergeStatement, type Upsert } from "./table/upsert.ts";
 import { rowRefusal } from "./wire/errors.ts";
@@ -32,28 +33,6 @@ const STREAM_BYTES = 1024 * 1024;
 
 /** The moments of a transaction, in order; a test ends the process there. */
 export type TransactionPoint = (typeof TRANSACTION_POINTS)[number];
-
-/** Plain data: it crosses to the lane's thread. */
-export interface CopySetOptions {
-  readonly settings: PostgresSettings;
-  readonly table: TableName;
-  readonly pipeline: string;
-  readonly sink: string;
-  readonly stateSchema: string;
-  /** Table of refused rows; null: the one beside the coverage. */
-  readonly rejects: TableName | null;
-  /** Most rows of a set that the server may refuse: beyond it the table is at fault, and not the rows. */
-  readonly maxRejects: number;
-  /** A position may stay uncovered while the rest of the set lands. Not in a primary sink, which waits. */
-  readonly leavesHoles: boolean;
-  /** The table has a unique index on it, and rows that are there already are not written again; null: nobody looks. */
-  readonly rowKey: RowKey | null;
-  /** What lands is raw that recovery may read again. */
-  readonly indexed?: boolean;
-  readonly lockTimeoutMs: number;
-  /** Longest that a set stays open: what a COPY may take beside the time for an answer. */
-  readonly intervalMs: number;
-}
 
 export interface CopySetParts extends ClientParts {
   /** Unique to this lane of this process. */
@@ -104,25 +83,28 @@ export class CopySet {
   #sent = 0;
   /** Rows are for types that columns of the table had before. */
   #stale = false;
-  readonly #types: readonly TypedColumn[] | null;
+  readonly #types: readonly TypedColumn[];
+  /** Its columns may become wider. */
+  readonly #grows: boolean;
   /** The open set may have been committed already, and comes to this if it was. */
   #unknown: { readonly set: SetToCommit; readonly files: SetFiles } | null = null;
 
   constructor(
     options: CopySetOptions,
     parts: SetParts,
-    columns: readonly string[],
+    columns: readonly TypedColumn[],
     upsert: Upsert | null,
-    types: readonly TypedColumn[] | null = null,
+    grows: boolean,
   ) {
     this.#o = options;
     this.#settings = options.settings;
     this.#p = parts;
     this.#key = { pipeline: options.pipeline, sink: options.sink };
-    this.#columns = columns.map(quoted).join(", ");
-    this.#names = columns;
+    this.#names = columns.map((c) => c.name);
+    this.#columns = this.#names.map(quoted).join(", ");
     this.#upsert = upsert;
-    this.#types = types;
+    this.#types = columns;
+    this.#grows = grows;
   }
 
   /** Connections that are opened from now on use these. */
@@ -259,7 +241,7 @@ export class CopySet {
     const { table } = this.#o;
     const upsert = this.#upsert;
     const rowKey = this.#compares;
-    const stale = this.#stale && this.#types !== null ? staleStaging(table, this.#types) : null;
+    const stale = this.#stale ? staleStaging(table, this.#types) : null;
     const staged = upsert !== null || rowKey !== null;
     const target = stale ?? (staged ? intoStaging(table, this.#columns) : null);
     const move =
@@ -289,7 +271,7 @@ export class CopySet {
 
   /** Columns became wider, and it was not known; from now on it is. */
   async #isStale(e: unknown): Promise<boolean> {
-    if (this.#stale || this.#types === null || !mayBeStale(e)) return false;
+    if (this.#stale || !this.#grows || !mayBeStale(e)) return false;
     this.#stale = await onlyWidened(await this.#connected(), this.#o.table, this.#types);
     if (this.#stale) this.#p.widened?.();
     return this.#stale;
@@ -348,6 +330,7 @@ export class CopySet {
     const connection = await this.#connected();
     const { make, copy, merge } = this.#statements();
     await connection.script([this.#beginText(), ...make].join(";"));
+    await this.#requireTypes();
     this.#p.hook?.("copy_begun");
     const rows = new CopiedRows(this.blocks, this.#count);
     const most = this.#leftOut === null ? this.#o.maxRejects : Number.POSITIVE_INFINITY;
@@ -376,6 +359,7 @@ export class CopySet {
 
   /** With the rows in the transaction: rejects, coverage, COMMIT. */
   async #commit(all: SetToCommit, rejects: SetRejects): Promise<SetFiles | SetRefusal> {
+    await this.#requireTypes();
     this.#there = await this.#alreadyThere(all.rows);
     const failure = await this.#keep(all.id, rejects);
     const set = failure === null ? all : { ...all, spans: rejects.without(all.spans) };
@@ -393,6 +377,11 @@ export class CopySet {
       if (e instanceof UnknownCommit) this.#unknown = { set, files };
       throw e;
     }
+  }
+
+  /** What stands in a table of the types that it was made for is made into others by the server. */
+  async #requireTypes(): Promise<void> {
+    if (this.#count > 0 && !this.#stale) await requireTypes(this.#begunOn(), this.#o.table, this.#types);
   }
 
   async #alreadyThere(rows: number): Promise<number> {

@@ -20,7 +20,8 @@ import type { CellProblem } from "./copy/cell.ts";
 import { fieldTexts } from "./copy/field-text.ts";
 import { refusedReason } from "./copy/refused-reason.ts";
 import { appendTableRows, type TargetColumn } from "./copy/table-rows.ts";
-import { CopySet, type CopySetOptions, type CopySetParts } from "./copy-set.ts";
+import { CopySet, type CopySetParts } from "./copy-set.ts";
+import type { CopySetOptions } from "./copy-set-options.ts";
 import { type RefusedBy, refusedCode } from "./sift.ts";
 import type { Upsert } from "./table/upsert.ts";
 
@@ -51,13 +52,13 @@ export class PostgresTableWriter implements TableSink {
 
   constructor(options: PostgresTableOptions, parts: CopySetParts) {
     this.#o = options;
-    const columns = options.fields.map((f) => f.name);
+    const columns = options.fields.map(({ name }, i) => ({ name, type: options.targets[i]!.type }));
     this.#set = new CopySet(
       options,
       { ...parts, refusedLine },
       columns,
-      options.upsert === null ? null : { ...options.upsert, columns },
-      columns.map((name, i) => ({ name, type: options.targets[i]!.type })),
+      options.upsert === null ? null : { ...options.upsert, columns: columns.map((c) => c.name) },
+      true,
     );
   }
 

@@ -6,10 +6,11 @@ import type { RawBatch } from "../../core/records/raw-batch.ts";
 import type { Span } from "../../core/records/stream.ts";
 import { rawRejectLine, refusedRawLine } from "./copy/raw-reject.ts";
 import { RawRows } from "./copy/raw-rows.ts";
-import { CopySet, type CopySetOptions, type CopySetParts } from "./copy-set.ts";
+import { CopySet, type CopySetParts } from "./copy-set.ts";
+import type { CopySetOptions } from "./copy-set-options.ts";
 import type { PostgresSettings } from "./settings.ts";
 import type { RefusedBy } from "./sift.ts";
-import { copiedColumns, rawUpsert } from "./table/raw-columns.ts";
+import { copiedColumns, rawColumns, rawUpsert } from "./table/raw-columns.ts";
 
 /** Plain data: it crosses to the lane's thread. */
 export interface PostgresWriterOptions extends CopySetOptions {
@@ -30,10 +31,20 @@ export class PostgresWriter implements RawWriter {
     this.#o = options;
     this.#p = parts;
     const { prefix, upsert, pipeline } = options;
-    const columns = copiedColumns(upsert).map((name) => prefix + name);
+    const types = new Map(rawColumns(prefix, upsert).map((c) => [c.name, c.type]));
+    const columns = copiedColumns(upsert).map((name) => ({
+      name: prefix + name,
+      type: types.get(prefix + name)!,
+    }));
     const names = copiedColumns(upsert);
     const refusedLine = (row: RefusedBy) => refusedRawLine(names, row);
-    this.#set = new CopySet(options, { ...parts, refusedLine }, columns, upsert ? rawUpsert(prefix) : null);
+    this.#set = new CopySet(
+      options,
+      { ...parts, refusedLine },
+      columns,
+      upsert ? rawUpsert(prefix) : null,
+      false,
+    );
     this.#rows = new RawRows(pipeline, upsert);
   }
 
