@@ -155,7 +155,8 @@ function commitBeyondCoverage(input: StartInput, committed: bigint, beyond: Rang
     {
       at: input.place,
       hint:
-        "Is it the right group and sink path, or was the coverage removed or another consumer used the group? " +
+        "Is it the right group and sink path, or was the coverage removed or restored, or has another consumer used the group? " +
+        "Where raw files are there, bring their coverage up to date first (twg inspect coverage --rebuild), or they land twice. " +
         `Reset the group to ${beyond[0]?.from} to read them, or record them as lost with --accept-gap`,
     },
   );
