@@ -15,10 +15,14 @@ import {
   type StreamSummary,
   summarizeCoverage,
 } from "./coverage-summary.ts";
+import { exitCodeOf } from "./exit-code.ts";
 import { type RawOfGaps, rawOfGaps, type SizedGap, sizedGaps } from "./gap-sizes.ts";
 import { leasesText } from "./leases-text.ts";
 import { type PlanEpochSeen, planEpochs } from "./plans-seen.ts";
+import { hasLanded, IS_IT_MOUNTED, rawAway } from "./raw-away.ts";
+import type { LostOfSink } from "./record-lost.ts";
 import { shortPlan } from "./replay-plans.ts";
+import { reportFailure } from "./report.ts";
 import { type StateAt, statesOfSink, statesUnder } from "./sink-states.ts";
 import { printable, styled } from "./style.ts";
 import { renderTable } from "./table.ts";
@@ -40,11 +44,16 @@ export async function runInspectCoverage(options: InspectCoverageOptions, cli: C
     return await (await import("./rebuild-index.ts")).runRebuildIndex(options.config, options.json, cli);
   }
   if (options.recordLost === true) await recordGone(options, cli);
-  const places = await withGaps(await placesOf(options, cli), options.config, cli);
-  if (options.json) outJson(cli, { places });
-  else if (places.length === 0) cli.out("nothing has landed there yet\n");
-  else cli.out(places.map((p) => placeText(p, places.length > 1, cli.outColour)).join("\n"));
-  return 0;
+  const { places: found, unread } = await placesOf(options, cli);
+  const places = await withGaps(found, options.config, cli);
+  const named = places.length + unread.length > 1;
+  if (options.json)
+    outJson(cli, unread.length === 0 ? { places } : { places, unread: unread.map(unreadJson) });
+  else if (places.length > 0) cli.out(places.map((p) => placeText(p, named, cli.outColour)).join("\n"));
+  else if (unread.length === 0) cli.out("nothing has landed there yet\n");
+  for (const { failure } of unread) reportFailure(failure, cli);
+  const [first] = unread;
+  return first === undefined ? 0 : exitCodeOf(first.failure);
 }
 
 /** Gaps of which raw has no file any more become lost ranges of their sinks. */
@@ -55,13 +64,21 @@ async function recordGone(options: InspectCoverageOptions, cli: Cli): Promise<vo
       at: "twg inspect coverage",
     });
   const loaded = await loadConfig(file);
-  const lacking = lackingOf(await placesOf(options, cli));
+  const seen = await placesOf(options, cli);
+  const [unread] = seen.unread;
+  if (unread !== undefined) throw unread.failure;
+  const lacking = lackingOf(seen.places);
+  demandRaw(lacking, file);
+  const { demandGone, recordLost } = await import("./record-lost.ts");
+  const config = await resolveSecrets(loaded, cli.environment);
   const raw = await rawOfGaps(loaded, cli, gapsOf(lacking), true);
-  if (raw !== null && !(await raw.anyThere()))
+  if (raw !== null && !(await raw.anyThere())) {
+    await demandGone(config, raw.index, lacking.flatMap(lackOf));
     throw new Failure("recovery.raw_missing", "nothing of raw is there: nothing is recorded as lost", {
       at: file,
-      hint: "Is the folder mounted, and the path or the table of the primary sink what it was?",
+      hint: IS_IT_MOUNTED,
     });
+  }
   const places = raw === null ? lacking : await sized(lacking, raw);
   const lost = places.flatMap(({ sink, gaps }) => {
     const ranges = (gaps ?? []).flatMap((g) =>
@@ -70,10 +87,21 @@ async function recordGone(options: InspectCoverageOptions, cli: Cli): Promise<vo
     return sink === undefined || ranges.length === 0 ? [] : [{ sink, ranges }];
   });
   if (lost.length === 0) return;
-  const { demandGone, recordLost } = await import("./record-lost.ts");
-  const config = await resolveSecrets(loaded, cli.environment);
   await demandGone(config, raw?.index ?? [], lost);
   await recordLost(config, lost);
+}
+
+/** Throws recovery.raw_missing where raw shows nothing, and another sink has records. */
+function demandRaw(places: readonly Place[], file: string): void {
+  const primary = places.find((p) => p.role === "primary_raw");
+  if (primary !== undefined && primary.streams.length > 0) return;
+  const other = places.find((p) => p.role === "secondary" && hasLanded(p));
+  if (other !== undefined) throw rawAway(other.sink ?? other.place, file);
+}
+
+function lackOf({ sink, gaps = [] }: Place): LostOfSink[] {
+  if (sink === undefined) return [];
+  return [{ sink, ranges: gaps.flatMap((g) => g.ranges.map((r) => ({ stream: g.stream, ...r }))) }];
 }
 
 interface Place extends CoverageSummary {
@@ -90,17 +118,35 @@ interface Place extends CoverageSummary {
   readonly plansFailure?: FailureWire;
 }
 
-async function placesOf({ path, config }: InspectCoverageOptions, cli: Cli): Promise<Place[]> {
-  if (path !== undefined && config === undefined) return (await statesUnder(path, cli)).map(placeOf);
+/** A sink of a configuration that cannot be read. */
+interface Unread {
+  readonly sink: string;
+  readonly role: "primary_raw" | "secondary";
+  readonly failure: Failure;
+}
+
+interface Seen {
+  readonly places: readonly Place[];
+  readonly unread: readonly Unread[];
+}
+
+const unreadJson = ({ sink, role, failure }: Unread) => ({ sink, role, failure: toWire(failure) });
+
+async function placesOf({ path, config }: InspectCoverageOptions, cli: Cli): Promise<Seen> {
+  if (path !== undefined && config === undefined)
+    return { places: (await statesUnder(path, cli)).map(placeOf), unread: [] };
   if (config !== undefined && path === undefined) {
     const loaded = await loadConfig(config);
     const places: Place[] = [];
+    const unread: Unread[] = [];
     // The primary first: what the others lack is seen from it.
     for (const sink of loaded.sinks.toSorted((a, b) => rank(a.role) - rank(b.role))) {
-      for (const found of await statesOfSink(loaded, sink, config, cli))
-        places.push({ ...placeOf(found), sink: sink.name, role: sink.role });
+      const { name, role } = sink;
+      const found = await statesOfSink(loaded, sink, config, cli).catch(asFailure);
+      if (found instanceof Failure) unread.push({ sink: name, role, failure: found });
+      else places.push(...found.map((f) => ({ ...placeOf(f), sink: name, role })));
     }
-    return places.length === 0 ? places : await withPlans(places, loaded, cli);
+    return { places: places.length === 0 ? places : await withPlans(places, loaded, cli), unread };
   }
   const what =
     path === undefined

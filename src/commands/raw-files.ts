@@ -1,4 +1,5 @@
 /** The files of a Parquet sink as they lie in its folder or bucket, those that landed first in front. */
+import { existsSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { rootOf } from "../adapters/parquet/template.ts";
 import { isBucketUrl } from "../core/config/bucket-url.ts";
@@ -23,6 +24,8 @@ export async function rawFilesOf(sink: SinkOf<"parquet">, now: number): Promise<
 
 async function inFolder(root: string, now: number): Promise<RawFile[]> {
   const files: RawFile[] = [];
+  // Before anything has landed there is no folder.
+  if (!existsSync(root)) return files;
   for (const source of await parquetFilesOf([root])) {
     const { size: bytes, mtimeMs } = await stat(source.name);
     files.push({ key: source.name.slice(root.length + 1), bytes, ageMs: now - mtimeMs, source });

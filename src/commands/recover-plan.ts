@@ -16,6 +16,7 @@ import type { Cli } from "./cli.ts";
 import type { PipelineConfig, ResolvedConfig } from "./config-file.ts";
 import { type Gap, gapsBetween, summarizeCoverage } from "./coverage-summary.ts";
 import { PresentPlans } from "./plan-epochs.ts";
+import { demandNothingLanded } from "./raw-away.ts";
 import { rawOf } from "./raw-of.ts";
 import { piecesOf } from "./replay-plans.ts";
 import { type StateAt, statesOfSink } from "./sink-states.ts";
@@ -77,7 +78,7 @@ export function sinksToFill<S extends Pick<PipelineConfig["sink"], "name" | "rol
   return secondary.filter((s) => chosen.includes(s) || (decodes && s.receives === "rejected"));
 }
 
-/** Throws cli.usage for a topic that is not in raw. */
+/** Throws cli.usage for a topic that is not in raw, and recovery.raw_missing where raw shows nothing and a sink has records. */
 export async function planRecovery(
   loaded: PipelineConfig,
   config: ResolvedConfig,
@@ -88,20 +89,23 @@ export async function planRecovery(
   const raw = rawOf(config);
   const state = await raw.state();
   const has = summarizeCoverage(state).streams;
+  const unseen = has.length > 0 ? null : await demandNothingLanded(loaded, config.file, cli);
   checkTopics(choice.topics, [...has.map((s) => s.topic), ...(loaded.source.topics ?? [])], config.file);
   const seen: SinkGaps[] = [];
   const away = new Map<string, Failure>();
-  if (has.length > 0)
-    for (const sink of sinksToFill(loaded.sinks, choice.sinks, config.file)) {
-      try {
-        const states = await statesOfSink(loaded, sink, config.file, cli);
-        const covered = states.flatMap((s) => summarizeCoverage(s.state).streams);
-        const lacks = gapsBetween(has, covered).flatMap((g) => narrowed(g, choice));
-        seen.push({ sink: sink.name, gaps: narrow(sink, lacks, states) });
-      } catch (e) {
-        away.set(sink.name, asFailure(e));
-      }
+  for (const sink of sinksToFill(loaded.sinks, choice.sinks, config.file)) {
+    try {
+      const failure = unseen?.get(sink.name);
+      if (failure !== undefined) throw failure;
+      if (unseen !== null) continue;
+      const states = await statesOfSink(loaded, sink, config.file, cli);
+      const covered = states.flatMap((s) => summarizeCoverage(s.state).streams);
+      const lacks = gapsBetween(has, covered).flatMap((g) => narrowed(g, choice));
+      seen.push({ sink: sink.name, gaps: narrow(sink, lacks, states) });
+    } catch (e) {
+      away.set(sink.name, asFailure(e));
     }
+  }
   const { plans } = raw;
   const isPlanOfNow = choice.replan || plans === null;
   const pieces = isPlanOfNow ? new Map() : await piecesOfGaps(config, seen, plans).catch(asFailure);

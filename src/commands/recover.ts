@@ -104,7 +104,7 @@ function tellPlan(plan: RecoverPlan, options: RecoverOptions, cli: Cli): void {
     return { sink, gaps: planned };
   });
   if (options.json) return outJson(cli, { sinks });
-  if (totalOf(plan) === 0n) return cli.out("no gaps\n");
+  if (totalOf(plan) === 0n) return cli.out(noGapsText(plan));
   const rows = sinks.flatMap(({ sink, gaps }) =>
     gaps.flatMap((g) =>
       g.plans.map(({ plan: of, ranges }) => [
@@ -130,6 +130,12 @@ function tellPlan(plan: RecoverPlan, options: RecoverOptions, cli: Cli): void {
     cli.out("raw is in a table, beside which no plans are kept: all of it is decoded by the plan of now\n");
 }
 
+/** What a sink that cannot be read lacks is not known. */
+function noGapsText({ sinks, away }: RecoverPlan): string {
+  if (away.size === 0) return "no gaps\n";
+  return sinks.map(({ sink }) => `${printable(sink)}: no gaps\n`).join("");
+}
+
 function tellDone(
   before: RecoverPlan,
   left: Recovered["left"],
@@ -142,7 +148,7 @@ function tellDone(
     return { sink, recovered: positionsOf(gaps) - lacks, lacks };
   });
   if (options.json) outJson(cli, { sinks: filled, ms: Math.round(ms) });
-  else if (totalOf(before) === 0n) cli.out("no gaps\n");
+  else if (totalOf(before) === 0n) cli.out(noGapsText(before));
   else
     for (const { sink, recovered, lacks } of filled.filter((f) => f.recovered + f.lacks > 0n))
       cli.out(

@@ -9,10 +9,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { linuxIdentity } from "../../src/adapters/coverage/host-identity.ts";
 import { coverageFolderOf, LocalVersionedStore } from "../../src/adapters/coverage/local.ts";
+import { DuckEngine, sqlText } from "../../src/adapters/duckdb/engine.ts";
 import { fallbackCodecs } from "../../src/adapters/duckdb/native-fallback.ts";
 import { LocalObjectStore, stagingOf } from "../../src/adapters/object-store/local.ts";
 import { ParquetWriter } from "../../src/adapters/parquet/writer.ts";
 import { systemClock } from "../../src/adapters/system/clock.ts";
+import { parquetFilesOf, readParquetFacts } from "../../src/commands/parquet-file.ts";
 import { runCli } from "../../src/commands/program.ts";
 import { CoverageKeeper } from "../../src/core/coverage/keeper.ts";
 import { EMPTY_STATE, NEW_STREAM } from "../../src/core/coverage/state.ts";
@@ -29,8 +31,13 @@ beforeEach(() => {
   config = fileWith(ORDERS.replace("./data", `${root}/{topic}/{partition}`));
 });
 
-/** Rows of partitions 0 and 1, from these offsets on, ten of each, published as one set of two files. */
-async function landed(set: string, from: number, pipeline = "orders"): Promise<readonly string[]> {
+/** Rows of partitions 0 and 1, from these offsets on, ten of each, published as one set of a file each. */
+async function landed(
+  set: string,
+  from: number,
+  pipeline = "orders",
+  partitions: readonly number[] = [0, 1],
+): Promise<readonly string[]> {
   const objects = new LocalObjectStore({ root, staging: stagingOf(root, pipeline, "raw"), instance: set });
   await objects.prepare();
   const writer = new ParquetWriter(
@@ -46,7 +53,7 @@ async function landed(set: string, from: number, pipeline = "orders"): Promise<r
     { store: objects, codecs: fallbackCodecs, clock: systemClock },
   );
   writer.open(set);
-  const spans = [0, 1].map((partition) => {
+  const spans = partitions.map((partition) => {
     const rows = Array.from({ length: 10 }, (_, i) => row(from + i));
     const batch = batchOf(rows, { ...STREAM, partition });
     writer.write(batch);
@@ -135,6 +142,11 @@ async function besideRaw(): Promise<readonly string[]> {
   const first = await landed("a", 0);
   await landed("b", 10);
   await inspect("--rebuild");
+  copied();
+  return first;
+}
+
+function copied(): void {
   const raw = `${root}/{topic}/{partition}`;
   const copy = mkdtempSync(join(tmpdir(), "twg-copy-"));
   config = fileWith(
@@ -147,7 +159,30 @@ async function besideRaw(): Promise<readonly string[]> {
   const folder = coverageFolderOf(copy, "orders", "copy");
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, "coverage-000000000001.json"), encodeState(state));
-  return first;
+}
+
+/** Another program's file of all rows of these; `metadata`: as it keeps of the first one. */
+async function putTogether(keys: readonly string[], to: string, metadata: "none" | "first"): Promise<void> {
+  const paths = keys.map((key) => join(root, key));
+  const [first] = await parquetFilesOf([paths[0]!]);
+  const kept = Object.entries((await readParquetFacts(first!, 0)).metadata).filter(
+    ([k]) => k !== "ARROW:schema",
+  );
+  const pairs = kept.map(([k, v]) => `${sqlText(k)}: ${sqlText(v)}`).join(", ");
+  const engine = new DuckEngine({ threads: 1, memoryBytes: 1 << 28, spill: null, allowed: [root] });
+  engine.run(
+    `COPY (FROM read_parquet([${paths.map(sqlText).join(", ")}])) TO ${sqlText(join(root, to))} (FORMAT parquet${metadata === "none" ? "" : `, KV_METADATA {${pairs}}`})`,
+  );
+  engine.close();
+  for (const path of paths) rmSync(path);
+}
+
+async function refusedFor(...named: readonly string[]): Promise<void> {
+  const { code, err } = await inspect("--record-lost");
+  expect([code, err]).toEqual([3, expect.stringContaining("recovery.not_indexed")]);
+  for (const name of named) expect(err).toContain(name);
+  const [, { streams }] = JSON.parse((await inspect("--json")).out).places;
+  expect(streams[0].lost).toEqual([]);
 }
 
 test("a gap has a size, an age and an end, which raw knows", async () => {
@@ -197,6 +232,48 @@ test("what somebody moved is not lost: the index is made anew first", async () =
   const [, { gaps, streams }] = JSON.parse(told.out).places;
   expect([told.code, gaps[0].gone, streams[0].lost]).toEqual([0, [], []]);
 });
+
+test("while a file of no set lies in raw, nothing is taken for lost: it may hold what is gone", async () => {
+  const keys = await besideRaw();
+  await putTogether(keys, "together.parquet", "none");
+  writeFileSync(join(root, "orders/spoiled.parquet"), "PAR1 and nothing else");
+  // A pipeline beside it has files of its own there.
+  await landed("x", 50, "another");
+  await refusedFor("together.parquet (of no set)", "orders/spoiled.parquet");
+  rmSync(join(root, "orders/spoiled.parquet"));
+  renameSync(join(root, "together.parquet"), join(root, "elsewhere"));
+  expect((await inspect("--record-lost")).code).toBe(0);
+  const [, { streams }] = JSON.parse((await inspect("--json")).out).places;
+  expect(streams[0].lost).toEqual([{ from: "5", next: "10", reason: "retention" }]);
+}, 120_000);
+
+test("files put together under the metadata of the first one are not that one's set", async () => {
+  const keys = [...(await landed("a", 0, "orders", [0])), ...(await landed("b", 10, "orders", [0]))];
+  await landed("c", 20, "orders", [0]);
+  await inspect("--rebuild");
+  const before = await covered();
+  copied();
+  await putTogether(keys, "together.parquet", "first");
+  const text = "together.parquet (20 rows, and not those of the set a";
+  await refusedFor(text);
+  const rebuilt = JSON.parse((await inspect("--rebuild", "--json")).out);
+  expect(rebuilt).toMatchObject({
+    sets: 1,
+    covered: [],
+    misfits: [{ file: "together.parquet", rows: 20, set: "a" }],
+  });
+  expect(rebuilt.gone.map((g: { set: string }) => g.set)).toEqual(["a", "b"]);
+  expect(await covered()).toEqual(before);
+  await refusedFor(text);
+  // Under the name of a file that the index knows.
+  renameSync(join(root, "together.parquet"), join(root, keys[1]!));
+  await refusedFor(`${keys[1]} (20 rows`);
+  // The set that it names is known by nothing else.
+  rmSync(coverageFolderOf(root, "orders", "raw"), { recursive: true });
+  const { out } = await inspect("--rebuild");
+  expect(out).toContain(`left out: ${keys[1]} has 20 rows`);
+  expect(await covered()).toMatchObject({ rows: 10, covered: ["20-30"] });
+}, 120_000);
 
 test("where nothing of raw is there, nothing is taken for lost", async () => {
   await besideRaw();

@@ -10,7 +10,7 @@ export const RECOVERY_CODES = {
   "recovery.raw_missing": spec(
     "environment",
     false,
-    "A raw file that coverage names, or rows of a raw table that it counts, are not there. Were they removed or rewritten? What they held cannot be recovered from raw.",
+    "A raw file that coverage names, or rows of a raw table that it counts, are not there, or raw shows nothing at all where sinks beside it have records. Is its volume mounted? Were they removed or rewritten? What they held cannot be recovered from raw.",
   ),
   "recovery.no_index": spec(
     "environment",
@@ -20,7 +20,7 @@ export const RECOVERY_CODES = {
   "recovery.not_indexed": spec(
     "environment",
     false,
-    "A raw file that the index does not know holds what the index says is gone. Were files put together or moved? `twg inspect coverage --rebuild` makes the index anew.",
+    "A raw file that the index does not know holds what the index says is gone, or may hold it: it is of no set, or not what the set has that it names. Were files put together or moved? `twg inspect coverage --rebuild` makes the index anew.",
   ),
   "recovery.plan_missing": spec(
     "runtime",
