@@ -171,16 +171,22 @@ export class Twg {
   }
 
   /** The first log line of an event, now or when it comes. Fails if the process ends before. */
-  async saw(event: string, fits: (line: LogLine) => boolean = () => true, from = 0): Promise<LogLine> {
-    return until(`event ${event} of process ${this.pid}`, () => {
+  async saw(
+    event: string,
+    fits: (line: LogLine) => boolean = () => true,
+    from = 0,
+    limitMs?: number,
+  ): Promise<LogLine> {
+    const look = () => {
       const line = this.log.slice(from).find((l) => l.event === event && fits(l));
-      if (line === undefined && !this.isRunning) {
-        throw new Error(
-          `twg ended (${this.#process.exitCode}) without ${event}:\n${this.output.slice(-3000)}`,
-        );
-      }
+      if (line === undefined && !this.isRunning) throw new Error(`twg ended (${this.#process.exitCode})`);
       return line;
-    });
+    };
+    try {
+      return await until(`event ${event} of process ${this.pid}`, look, limitMs);
+    } catch (e) {
+      throw new Error(`${e}, without ${event}; what it said last:\n${this.output.slice(-3000)}`);
+    }
   }
 
   count(event: string): number {
