@@ -151,7 +151,7 @@ export class ObjectVersionedStore implements VersionedStore {
         const name = key.slice(from.length);
         const segment = SEGMENT.exec(name)?.[1];
         // Another of our own books may be proving the store's conditions right now.
-        const probe = key.startsWith(`${this.#folder}/probe-`) && !key.startsWith(`${this.#probe}-`);
+        const probe = name.startsWith("probe-") && !key.startsWith(`${this.#probe}-`);
         const stray = probe || (segment !== undefined && keep?.has(segment) === false);
         if (stray) await this.#objects.remove(key);
       }

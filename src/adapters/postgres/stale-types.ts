@@ -1,8 +1,9 @@
 /**
  * Rows that were encoded for a column whose type is another by now, by another lane or member or by somebody's hand.
  *
- * One that has become wider takes another number of bytes in a binary COPY, so the server refuses them all. They go into a table of the transaction's own that has the types
- * they were made for, and are moved on from there: the server knows how to make a bigint of an integer.
+ * One that has become wider takes another number of bytes in a binary COPY, so the server refuses them all. They go into a
+ * table of the transaction's own that has the types they were made for, and are moved on from there: the server knows how
+ * to make a bigint of an integer.
  *
  * Of any other change the server may see nothing, so it is looked for before COMMIT.
  */

@@ -131,8 +131,9 @@ export async function grantWindows(
   await dropOrphans(connection, names, key);
   await dropWindows(connection, names, key, holder);
   const owners = before.filter((o) => !isRecovery(o.instance) || !out.includes(o.instance));
-  await joinTouching(connection, names, key, streams, [...(await readLeases(connection, names, key)).keys()]);
-  const granted = await freeOf(connection, names, key, { holder, serial, wanted }, owners);
+  const leases = await readLeases(connection, names, key);
+  await joinTouching(connection, names, key, streams, [...leases.keys()]);
+  const granted = await freeOf(connection, names, key, { holder, serial, wanted }, { owners, leases });
   const added = granted.map(({ stream, range }) => ({ holder, stream, ...range }));
   await insertWindows(connection, names, key, { holder, serial }, added);
   return granted;
@@ -150,7 +151,8 @@ export async function mayGrant(
 ): Promise<boolean> {
   const owners = await readOwners(connection, names, key);
   if (owners.some((o) => wish.gone.get(o.instance) === o.beat)) return true;
-  return (await freeOf(connection, names, key, wish, owners)).length > 0;
+  const leases = await readLeases(connection, names, key);
+  return (await freeOf(connection, names, key, wish, { owners, leases })).length > 0;
 }
 
 /** What of a wish is free, as a grant. */
@@ -159,7 +161,7 @@ async function freeOf(
   names: StateNames,
   key: SinkKey,
   { holder, serial, wanted }: Omit<WindowWish, "gone">,
-  owners: readonly Owner[],
+  seen: { readonly owners: readonly Owner[]; readonly leases: ReadonlyMap<string, LeaseState> },
 ): Promise<readonly LeasedWindow[]> {
   const streams = [...new Set(wanted.map((s) => s.stream))];
   const found = await connection.query(
@@ -169,8 +171,8 @@ async function freeOf(
     key.sink,
     JSON.stringify(streams),
   );
-  const there = new Set(owners.map((o) => o.instance));
-  const windows = windowsOf({ leases: await readLeases(connection, names, key), owners });
+  const there = new Set(seen.owners.map((o) => o.instance));
+  const windows = windowsOf(seen);
   const { covered } = await rangesOf(connection, names, key, streams);
   const claimed = new Map(found.rows.map(([stream, owner = null]) => [stream ?? "", owner]));
   return wanted.flatMap((span): LeasedWindow[] => {
