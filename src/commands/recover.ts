@@ -57,8 +57,8 @@ export async function runRecover(options: RecoverOptions, cli: Cli): Promise<num
       screen.line(`${level}: ${printable(eventText(e))}`);
   };
   try {
-    const { left, failure } = await runRound(scopeOf(loaded, config, choice, cli, { emit: tell }), plan);
-    tellDone(plan, left, systemClock.monotonic() - begun, options, cli);
+    const { sinks, failure } = await runRound(scopeOf(loaded, config, choice, cli, { emit: tell }), plan);
+    tellDone(plan, sinks, systemClock.monotonic() - begun, options, cli);
     const ended = failure ?? away;
     if (ended !== undefined) throw ended;
     return 0;
@@ -138,20 +138,17 @@ function noGapsText({ sinks, away }: RecoverPlan): string {
 
 function tellDone(
   before: RecoverPlan,
-  left: Recovered["left"],
+  sinks: Recovered["sinks"],
   ms: number,
   options: RecoverOptions,
   cli: Cli,
 ): void {
-  const filled = before.sinks.map(({ sink, gaps }) => {
-    const lacks = left.get(sink) ?? 0n;
-    return { sink, recovered: positionsOf(gaps) - lacks, lacks };
-  });
-  if (options.json) outJson(cli, { sinks: filled, ms: Math.round(ms) });
-  else if (totalOf(before) === 0n) cli.out(noGapsText(before));
-  else
-    for (const { sink, recovered, lacks } of filled.filter((f) => f.recovered + f.lacks > 0n))
-      cli.out(
-        `${printable(sink)}: ${recovered} positions recovered${lacks === 0n ? "" : `, ${lacks} left`} in ${formatDuration(ms)}\n`,
-      );
+  const filled = [...sinks].map(([sink, of]) => ({ sink, ...of }));
+  if (options.json) return outJson(cli, { sinks: filled, ms: Math.round(ms) });
+  const told = filled.filter((f) => f.recovered + f.lacks > 0n);
+  if (told.length === 0) return cli.out(noGapsText(before));
+  for (const { sink, recovered, lacks } of told)
+    cli.out(
+      `${printable(sink)}: ${recovered} positions recovered${lacks === 0n ? "" : `, ${lacks} left`} in ${formatDuration(ms)}\n`,
+    );
 }

@@ -2,7 +2,9 @@
 import { Failure, fromWire } from "../core/failure/failure.ts";
 import type { TwgEvent } from "../core/observe/events.ts";
 import type { Observer } from "../core/ports/observer.ts";
+import type { Filled } from "../core/recovery/filler.ts";
 import { withSinks } from "./config-file.ts";
+import type { Gap } from "./coverage-summary.ts";
 import { BesideRecovery, type RecoverScope } from "./recover-beside.ts";
 import { positionsOf, type RecoverPlan, sinksToFill, unindexed } from "./recover-plan.ts";
 
@@ -12,8 +14,8 @@ export interface RoundScope extends Omit<RecoverScope, "config"> {
 }
 
 export interface Recovered {
-  /** Positions that are missing still of those that were at the start, by sink. */
-  readonly left: ReadonlyMap<string, bigint>;
+  /** Positions of each sink: those that were missing when it began and are there, and those that are missing still. */
+  readonly sinks: ReadonlyMap<string, { readonly recovered: bigint; readonly lacks: bigint }>;
   readonly failure: Failure | null;
 }
 
@@ -41,17 +43,28 @@ export class RecoveryRound {
   }
 
   async run(plan: RecoverPlan): Promise<Recovered> {
-    const left = new Map(plan.sinks.map((s) => [s.sink, positionsOf(s.gaps)]));
-    const { whole } = this.#s;
-    const { left: missing, failure } = await this.#fill();
-    for (const [sink, lacks] of missing) left.set(sink, lacks);
-    const isLeft = [...left.values()].some((n) => n > 0n);
-    if (failure !== null || !isLeft) return { left, failure };
-    if (this.#stopped) return { left, failure: stopped() };
+    const { whole, onlyFree } = this.#s;
+    const filled = await this.#fill();
+    const sinks = new Map(plan.sinks.map(({ sink, gaps }) => [sink, this.#of(sink, gaps, filled)]));
+    for (const name of filled?.lacked.keys() ?? []) sinks.set(name, this.#of(name, [], filled));
+    const isLeft = [...sinks.values()].some((s) => s.lacks > 0n);
+    const failure = filled?.failure ?? null;
+    if (failure !== null || !isLeft) return { sinks, failure };
+    if (this.#stopped) return { sinks, failure: stopped() };
     const unknown = unindexed(plan, whole.file);
-    const isOthers =
-      this.#s.onlyFree && unknown === null && this.#troubles.size === 0 && this.#idle.size === 0;
-    return { left, failure: isOthers ? null : (unknown ?? this.#behind(left)) };
+    const isOthers = onlyFree && unknown === null && this.#troubles.size === 0 && this.#idle.size === 0;
+    return { sinks, failure: isOthers ? null : (unknown ?? this.#behind(sinks)) };
+  }
+
+  /** `gaps`: as they were planned. Live ingest may have filled them before the run looked for itself. */
+  #of(sink: string, gaps: readonly Gap[], filled: Filled | null) {
+    const lacked = filled?.lacked.get(sink);
+    if (lacked !== undefined) {
+      const lacks = filled?.left.get(sink) ?? 0n;
+      return { recovered: lacked - lacks, lacks };
+    }
+    const isSeen = filled !== null && !this.#stopped && !this.#troubles.has(sink) && !this.#idle.has(sink);
+    return { recovered: 0n, lacks: isSeen ? 0n : positionsOf(gaps) };
   }
 
   stop(reason: string): void {
@@ -59,22 +72,23 @@ export class RecoveryRound {
     this.#drain?.(reason);
   }
 
-  async #fill(): Promise<Recovered> {
+  /** Null: nothing was looked at. */
+  async #fill(): Promise<Filled | null> {
     const { whole, choice } = this.#s;
     const sinks = sinksToFill(whole.sinks, choice.sinks, whole.file);
-    if (sinks.length === 0 || this.#stopped) return { left: new Map(), failure: null };
+    if (sinks.length === 0 || this.#stopped) return null;
     const recovery = new BesideRecovery({
       ...this.#s,
       config: withSinks(whole, [whole.sink, ...sinks]),
       choice: { ...choice, sinks: sinks.map((s) => s.name) },
     });
     this.#drain = (reason) => recovery.drain(reason);
-    const { left, failed, failure } = await recovery.filler.run();
+    const filled = await recovery.filler.run();
     this.#drain = null;
-    for (const [sink, cause] of failed)
+    for (const [sink, cause] of filled.failed)
       if (cause === null) this.#idle.add(sink);
       else this.#troubles.set(sink, cause);
-    return { left, failure };
+    return filled;
   }
 
   #note(e: TwgEvent): void {
@@ -87,12 +101,12 @@ export class RecoveryRound {
     return [...this.#troubles.values()].find((f) => f.code === "coverage.owned") ?? null;
   }
 
-  #behind(left: ReadonlyMap<string, bigint>): Failure {
+  #behind(sinks: Recovered["sinks"]): Failure {
     const owned = this.#owned();
     if (owned !== null) return owned;
-    const behind = [...left].filter(([, lacks]) => lacks > 0n);
+    const behind = [...sinks].filter(([, { lacks }]) => lacks > 0n);
     const cause = behind.map(([sink]) => this.#troubles.get(sink)).find((f) => f !== undefined);
-    const text = behind.map(([sink, lacks]) => `${sink} lacks ${lacks} positions`).join(", ");
+    const text = behind.map(([sink, { lacks }]) => `${sink} lacks ${lacks} positions`).join(", ");
     const hint = cause === undefined ? this.#hint(behind.map(([sink]) => sink)) : cause.hint;
     return new Failure(
       "recovery.behind",

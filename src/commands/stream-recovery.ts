@@ -9,7 +9,6 @@ import { type LiveLoad, Yielding } from "../core/recovery/yielding.ts";
 import type { Timer } from "../core/time/clock.ts";
 import type { Cli } from "./cli.ts";
 import { type PipelineConfig, type ResolvedConfig, resolveSecrets } from "./config-file.ts";
-import { positionsOf } from "./recover-plan.ts";
 import { recoveryEvents } from "./recovery-events.ts";
 import { RecoveryLook, type Seen } from "./recovery-look.ts";
 import { RecoveryRound } from "./recovery-round.ts";
@@ -118,8 +117,8 @@ export class StreamRecovery {
     this.#round = round;
     try {
       if (this.#stopped !== null) return { filled: 0n, failure: null };
-      const { left, failure } = await round.run(plan);
-      const filled = plan.sinks.reduce((n, s) => n + positionsOf(s.gaps) - (left.get(s.sink) ?? 0n), 0n);
+      const { sinks, failure } = await round.run(plan);
+      const filled = [...sinks.values()].reduce((n, s) => n + s.recovered, 0n);
       return { filled, failure: this.#stopped === null ? failure : null };
     } finally {
       this.#round = null;

@@ -110,10 +110,10 @@ describe.skipIf(MAIN === null || POSTGRES === null)("several sinks", () => {
       const killed = await command(["recover", "-c", p.config], { TWG_CRASH_AT: "table/commit_answered:1" });
       records += await more(served, topic, 500, 40);
       const beside = await command(["recover", "-c", p.config, "--json"]);
-      expect([killed.signal, beside.code]).toEqual(["SIGKILL", 0]);
-      const told = JSON.parse(beside.output) as { sinks: { recovered: string; lacks: string }[] };
+      expect([killed.signal, beside.code, beside.failure]).toEqual(["SIGKILL", 0, null]);
+      // The one that was killed had committed something; what is left for the next may be nothing.
+      const told = JSON.parse(beside.output) as { sinks: { lacks: string }[] };
       expect(told.sinks.map((s) => s.lacks)).toEqual(["0", "0"]);
-      expect(told.sinks.some((s) => Number(s.recovered) > 0)).toBe(true);
       live.kill("SIGTERM");
       expect((await live.ended()).code).toBe(0);
       await catchUp(p);

@@ -84,7 +84,9 @@ export interface FillParts {
 }
 
 export interface Filled {
-  /** What was missing at the start is there, or left: by sink. */
+  /** Positions that were missing at the start, by sink; of those in `failed` it may not be known. */
+  readonly lacked: ReadonlyMap<string, bigint>;
+  /** What of them is still missing. */
   readonly left: ReadonlyMap<string, bigint>;
   /** Why sinks were left out. */
   readonly failed: ReadonlyMap<string, Failure | null>;
@@ -138,7 +140,8 @@ export class Filler {
       // What nobody can see is not there.
       const leftOf = (name: string, of: Wanted) => (away.has(name) ? of : within(lacks.get(name), of));
       const left = new Map([...target].map(([name, of]) => [name, positions(leftOf(name, of))] as const));
-      return { left, failed: this.#failed, failure };
+      const lacked = new Map([...target].map(([name, of]) => [name, positions(of)] as const));
+      return { lacked, left, failed: this.#failed, failure };
     } finally {
       this.#life.abort(new Failure("internal.cancelled", "recovery ended"));
       const { clock } = this.#p;
