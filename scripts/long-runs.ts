@@ -17,7 +17,7 @@ export const LONG_RUNS: readonly LongRun[] = [
   {
     name: "fuzz",
     script: "fuzz",
-    args: ["--cases", "20000", "--json"],
+    args: ["--cases", "8000", "--json"],
     zero: ["crashes", "hangs"],
   },
   {

@@ -29,8 +29,8 @@ export interface SetCommitter {
   submit(set: SealedSet, authorities: readonly Authority[]): void;
   /** Resolves when nothing is waiting or under way. */
   idle(): Promise<void>;
-  /** Resolves when nothing of the lane is waiting or under way, however busy the others are. */
-  idleOf(lane: number): Promise<void>;
+  /** Resolves when what the lane has submitted so far is at its end, however busy the lanes are. */
+  settledOf(lane: number): Promise<void>;
   /** A set that became void before it was submitted. */
   discard(set: SealedSet): void;
   close(): void;
@@ -76,12 +76,11 @@ export class Committer implements SetCommitter {
     while (this.#busy !== null) await this.#busy;
   }
 
-  /** Resolves when nothing of the lane is waiting or under way, however busy the others are. */
-  async idleOf(lane: number): Promise<void> {
-    const holds = (works: readonly Work[]) => works.some((w) => w.set.lane === lane);
-    while (this.#busy !== null && (holds(this.#waiting) || holds(this.#round?.works ?? []))) {
-      await (this.#round?.done ?? this.#busy);
-    }
+  /** Sets that come meanwhile are not waited for: a lane that goes on may never be idle. */
+  async settledOf(lane: number): Promise<void> {
+    const open = () => [...this.#waiting, ...(this.#round?.works ?? [])];
+    const mine = new Set(open().filter((w) => w.set.lane === lane));
+    while (this.#busy !== null && open().some((w) => mine.has(w))) await (this.#round?.done ?? this.#busy);
   }
 
   /** A set that became void before it was submitted: its staged objects go. What can't be removed is swept later. */

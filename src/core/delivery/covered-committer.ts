@@ -45,7 +45,7 @@ export class CoveredCommitter implements SetCommitter {
     return Promise.resolve();
   }
 
-  idleOf(): Promise<void> {
+  settledOf(): Promise<void> {
     return Promise.resolve();
   }
 

@@ -23,7 +23,9 @@ export interface AcknowledgerParts {
 
 export class Acknowledger {
   readonly #p: AcknowledgerParts;
-  #busy: Promise<void> | null = null;
+  /** The end of the line: one goes out at a time, each with all that is durable when its turn comes. Null: none does. */
+  #line: Promise<unknown> | null = null;
+  #busy = false;
   #again = false;
   #closed = false;
   #retry: Timer | null = null;
@@ -35,17 +37,17 @@ export class Acknowledger {
   /** Something was committed. */
   kick(): void {
     if (this.#closed) return;
-    if (this.#busy !== null) {
+    if (this.#busy) {
       this.#again = true;
       return;
     }
-    this.#busy = this.#rounds();
+    this.#busy = true;
+    void this.#rounds();
   }
 
-  /** Waits for what is under way, then sends what is left once more. Used at a stop: never waits for retries. */
+  /** Waits for what is under way, then sends what is left once more. Never waits for retries, nor for what becomes durable meanwhile. */
   async flush(): Promise<void> {
-    await this.#busy;
-    await this.#send();
+    await this.#inTurn();
   }
 
   /** No more retries. */
@@ -58,12 +60,23 @@ export class Acknowledger {
     try {
       do {
         this.#again = false;
-        if (!(await this.#send())) return this.#retryLater();
+        if (!(await this.#inTurn())) return this.#retryLater();
       } while (this.#again);
     } finally {
       // On the same turn as the last look at `again`, so that no kick falls between two rounds.
-      this.#busy = null;
+      this.#busy = false;
     }
+  }
+
+  #inTurn(): Promise<boolean> {
+    const turn = this.#line === null ? this.#send() : this.#line.then(() => this.#send());
+    const line = turn
+      .catch(() => {})
+      .then(() => {
+        if (this.#line === line) this.#line = null;
+      });
+    this.#line = line;
+    return turn;
   }
 
   /** One timer, however many acknowledgements fail during an outage: each would start a chain of its own. */

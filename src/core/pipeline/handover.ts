@@ -53,7 +53,7 @@ export class Handover {
     try {
       this.#p.lanes().reset(lane, []);
       this.#p.secondaries.reset(lane);
-      await this.#p.committer.idleOf(lane);
+      await this.#p.committer.settledOf(lane);
       const { taken, epoch } = await this.#reclaim(lane);
       const streams = taken.map((b) => table.placed(b.start.stream));
       await this.#p.secondaries.claim(streams, epoch);
@@ -116,7 +116,7 @@ export class Handover {
   async #land(lane: number): Promise<void> {
     await this.#p.restarts.over(lane);
     await this.#p.lanes().roll("revoke", lane);
-    await this.#p.committer.idleOf(lane);
+    await this.#p.committer.settledOf(lane);
     // A set may have been refused meanwhile.
     await this.#p.restarts.over(lane);
   }
@@ -126,7 +126,7 @@ export class Handover {
     const lanes = [...new Set(streams.map((s) => this.#p.table.get(s).lane))];
     this.#forget(streams, "another member of the group has it by now");
     for (const lane of lanes) void this.restart(lane, "partitions of the group were lost");
-    await Promise.all(lanes.map((lane) => this.#p.committer.idleOf(lane)));
+    await Promise.all(lanes.map((lane) => this.#p.committer.settledOf(lane)));
   }
 
   #forget(streams: readonly number[], why: string): void {

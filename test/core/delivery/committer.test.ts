@@ -173,6 +173,33 @@ describe("the way of a set", () => {
     await drive(time, idle);
     expect(outcomes()).toHaveLength(2);
   });
+
+  test("what a lane has submitted is settled while it goes on submitting, and other lanes with it", async () => {
+    let next = 0n;
+    const more = (lane: number) => {
+      submit({ ...set(`l${lane}x${next}`, 0, next), lane });
+      next += 10n;
+    };
+    // By each step of a round there are new ones: neither lane is ever idle.
+    const hook = async () => {
+      await Promise.resolve();
+      if (next < 1000n) for (const lane of [1, 2]) more(lane);
+    };
+    committer = make({ hook });
+    more(1);
+    more(2);
+    more(1);
+    let seen: { ended: string[]; next: bigint } | null = null;
+    const look = () => {
+      seen = { ended: outcomes().map((o) => o.split(" ")[1] ?? ""), next };
+    };
+    await drive(time, committer.settledOf(1).then(look));
+    const { ended, next: by } = seen!;
+    expect(["l1x0", "l1x20"].filter((id) => !ended.includes(id))).toEqual([]);
+    expect(by).toBeLessThan(1000n);
+    await settled();
+    expect(outcomes()).toHaveLength(101);
+  });
 });
 
 describe("refused", () => {

@@ -185,4 +185,31 @@ describe("at a stop", () => {
     expect(journal.filter((j) => j.startsWith("ack"))).toEqual(["acknowledge 0@10", "acknowledge 1@5"]);
     expect(ledger.states().map((s) => s.acknowledged)).toEqual([10n, 0n]);
   });
+
+  test("what becomes durable meanwhile is not waited for, however much that is", async () => {
+    const gates = Array.from({ length: 20 }, () => new Gate());
+    source.ackFaults.push(...gates);
+    covered(0, 0, 10);
+    acks.kick();
+    await settle();
+    covered(1, 0, 5);
+    acks.kick();
+    let answers = -1;
+    const flush = acks.flush().then(() => {
+      answers = ledger
+        .states()
+        .map((s) => Number(s.acknowledged))
+        .indexOf(5);
+    });
+    // By each answer another stretch has become durable.
+    for (const [i, gate] of gates.slice(0, 5).entries()) {
+      covered(0, 10 + i, 11 + i);
+      acks.kick();
+      gate.open();
+      await settle();
+    }
+    expect(answers).toBe(1);
+    for (const gate of gates) gate.open();
+    await flush;
+  });
 });
