@@ -94,6 +94,8 @@ export interface LaneDecode {
   readonly prefix: string;
   /** Columns that a table does not take are no fault of the records: none is refused for them, and the sink waits. */
   readonly fixedColumns: boolean;
+  /** All rows have the columns of one file of the configuration. */
+  readonly oneFile: boolean;
   /** Schemas come from the control thread. */
   readonly options: Omit<DecodeSection, "registry">;
 }

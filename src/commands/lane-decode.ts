@@ -3,6 +3,7 @@ import { createNet } from "../adapters/net/net.ts";
 import { ParquetTableWriter } from "../adapters/parquet/table-writer.ts";
 import type { TargetColumn } from "../adapters/postgres/copy/table-rows.ts";
 import { prepareFields } from "../adapters/postgres/prepare.ts";
+import { UnfitColumns } from "../adapters/postgres/table/misfit.ts";
 import { PostgresTableWriter } from "../adapters/postgres/table-writer.ts";
 import { systemChance } from "../adapters/system/chance.ts";
 import { systemClock } from "../adapters/system/clock.ts";
@@ -36,7 +37,7 @@ import { crashHook } from "./crash-hook.ts";
 import type { LaneBranch, LaneDecode, LaneDedup, LaneSink } from "./lane-config.ts";
 import { laneDuplicates, Undecided } from "./lane-dedup.ts";
 import type { AskedDedup } from "./lane-dedup-asks.ts";
-import { type FittedSink, LaneTables } from "./lane-fit.ts";
+import { type FittedSink, LaneTables, type Unfit } from "./lane-fit.ts";
 import { type AskForSchema, inferredSchemas } from "./lane-inference.ts";
 import { KafkaRows, type KafkaRowsContext } from "./lane-kafka-rows.ts";
 import { openLaneStore } from "./lane-store.ts";
@@ -89,6 +90,7 @@ export function decodeLane(
     clock: systemClock,
     grow: context.grow,
     refit: () => stage.refit(),
+    oneFile: decode.oneFile,
   });
   const trouble = (failure: Failure | null) => {
     const wire = failure === null ? null : toWire(failure);
@@ -267,12 +269,12 @@ class DerivedSink implements FittedSink {
     this.branch.blocked = failure;
   }
 
-  async tried(fields: readonly ColumnField[]): Promise<Failure | null> {
+  async tried(fields: readonly ColumnField[]): Promise<Unfit | null> {
     try {
       await this.#prepared(this.#whole(fields));
       return null;
     } catch (e) {
-      return asFailure(e);
+      return e instanceof UnfitColumns ? e : null;
     }
   }
 
@@ -326,7 +328,9 @@ class DerivedSink implements FittedSink {
     const maxBytes = growth?.rewriteMaxBytes ?? 0;
     const rowKey = row === null ? null : { key: row, create, maxBytes, lockTimeoutMs };
     const prepared = { settings, table, rejects, stateSchema, key, create, growth, rowKey, unique: [] };
-    return await prepareFields(prepared, fields, this.#client());
+    // Rejects have the columns that they always had.
+    const remembers = this.judge === "server";
+    return await prepareFields({ ...prepared, remembers }, fields, this.#client());
   }
 
   #client() {

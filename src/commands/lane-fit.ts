@@ -1,7 +1,8 @@
 /**
  * The tables of a lane's sinks of decoded rows, made fit for columns that are new. Who judges what a table can become: a
  * server's table itself, and for a folder of files the schema that the control thread keeps (core/coverage/live-table.ts).
- * A schema that one of them refuses costs its own records; a sink of which nothing is known for now misses rows, alone.
+ * A schema that one of them refuses costs its own records; a sink of which nothing is known for now, or whose table somebody
+ * changed, misses rows, alone.
  */
 import { Failure, fromWire } from "../core/failure/failure.ts";
 import type { TableFit } from "../core/pipeline/decode-stage.ts";
@@ -17,12 +18,18 @@ export interface FittedSink {
   readonly judge: "kept" | "server" | "any" | "fixed";
   /** Rows go into its table now. */
   readonly fitted: boolean;
-  /** Why the server's table does not take these columns; null: it does, and has them now. */
-  tried(fields: readonly ColumnField[]): Promise<Failure | null>;
+  /** Why the columns do not fit the server's table; null: they do, or it is not theirs to say why nothing lands in it. */
+  tried(fields: readonly ColumnField[]): Promise<Unfit | null>;
   /** Rows have these columns from now on. A server that cannot be asked is tried again beside the work. */
   fit(fields: readonly ColumnField[]): Promise<void>;
   /** Takes nothing until it is made fit again. */
   block(failure: Failure): void;
+}
+
+export interface Unfit {
+  readonly message: string;
+  /** Rows went into the table before, whoever wrote them. */
+  readonly tableFitted: boolean;
 }
 
 export interface LaneTablesParts {
@@ -30,6 +37,8 @@ export interface LaneTablesParts {
   readonly grow: (fields: readonly ColumnField[]) => Promise<GrownLaneTables>;
   /** What is known of a table may be more by now. */
   readonly refit: () => void;
+  /** All rows have the columns of one file: whatever a server's table does not take, the table is at fault. */
+  readonly oneFile: boolean;
 }
 
 /** A sink of whose table nothing is known is asked about again after so long, ms. */
@@ -47,7 +56,7 @@ export class LaneTables {
   }
 
   async fit(fields: readonly ColumnField[], judged: boolean): Promise<TableFit> {
-    if (judged) {
+    if (judged && !this.#p.oneFile) {
       const differences = await this.#refusedByServers(fields);
       if (differences.length > 0) return { differences };
     }
@@ -75,11 +84,12 @@ export class LaneTables {
     const alone = this.#sinks.every((s) => s.judge === "server" || s.judge === "fixed");
     const asked = servers.filter((s) => alone || s.fitted);
     const answers = await Promise.all(
-      asked.map(async (s) => ({ fitted: s.fitted, failure: await s.tried(fields) })),
+      asked.map(async (s) => ({ fitted: s.fitted, unfit: await s.tried(fields) })),
     );
-    const no = answers.filter((a) => a.failure?.code === "postgres.table_mismatch");
+    const no = answers.filter((a) => a.unfit !== null);
     const all = alone && no.length === servers.length;
-    return no.some((a) => a.fitted) || all ? no.map((a) => a.failure!.message) : [];
+    const some = no.some((a) => a.fitted || a.unfit!.tableFitted);
+    return some || all ? no.map((a) => a.unfit!.message) : [];
   }
 
   #askLater(): void {

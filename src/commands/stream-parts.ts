@@ -28,6 +28,7 @@ import type { AnswerDedup, AskDedup } from "./lane-dedup-asks.ts";
 import { type AnswerSchema, type AskSchema, answerSchema, type SchemaService } from "./lane-schemas.ts";
 import { type AnswerTable, type AskTable, KeptTables } from "./lane-tables.ts";
 import { naturalKeyOf, topicsWithKeys } from "./natural-key-check.ts";
+import { isOfOneFile } from "./one-file.ts";
 import { parquetParts } from "./parquet-parts.ts";
 import { epochsOf, readOnce } from "./plan-epochs.ts";
 import { growthOf, postgresParts } from "./postgres-parts.ts";
@@ -353,7 +354,7 @@ function dedupOf(
 
 /** Null where nothing gets what is decoded. */
 function decodeOf(
-  { decode, pipeline }: ResolvedConfig,
+  { decode, pipeline, source }: ResolvedConfig,
   beside: readonly Beside[],
   fixedColumns: boolean,
 ): LaneDecode | null {
@@ -365,6 +366,7 @@ function decodeOf(
     pipeline: pipeline.name,
     prefix: one.sink.metadata_prefix,
     fixedColumns,
+    oneFile: isOfOneFile(decode as DecodeSection, source.type === "kafka" ? (source.topics ?? []) : []),
     options: options as LaneDecode["options"],
   };
 }

@@ -4,7 +4,7 @@
  */
 import { beforeEach, expect, test } from "bun:test";
 import { MemoryVersionedStore, sharedObject } from "../../src/adapters/coverage/memory.ts";
-import { type FittedSink, LaneTables } from "../../src/commands/lane-fit.ts";
+import { type FittedSink, LaneTables, type Unfit } from "../../src/commands/lane-fit.ts";
 import { type AnswerTable, AskedTables, type AskTable, KeptTables } from "../../src/commands/lane-tables.ts";
 import { LiveTable } from "../../src/core/coverage/live-table.ts";
 import { Failure } from "../../src/core/failure/failure.ts";
@@ -29,7 +29,7 @@ class Sink implements FittedSink {
   readonly judge: FittedSink["judge"];
   readonly sink: number;
   fitted = false;
-  refuses: Failure | null = null;
+  refuses: Unfit | null = null;
 
   constructor(sink: number, judge: FittedSink["judge"]) {
     this.sink = sink;
@@ -50,7 +50,7 @@ class Sink implements FittedSink {
   }
 }
 
-const NO = new Failure("postgres.table_mismatch", "id is text");
+const NO: Unfit = { message: "id is text", tableFitted: false };
 const AWAY = new Failure("coverage.unavailable", "away", { retry: true });
 
 /** `away`: whether a table's store fails, or hangs. */
@@ -58,6 +58,7 @@ function lane(
   sinks: readonly Sink[],
   away: { now: "no" | "fails" | "hangs" } = { now: "no" },
   shared = sharedObject(),
+  oneFile = false,
 ) {
   const clock = time.clock(null);
   const delay = async () => {
@@ -82,7 +83,7 @@ function lane(
   const asked: AskedTables = new AskedTables((ask: AskTable) => {
     void kept.answer(structuredClone(ask)).then((a: AnswerTable) => asked.answered(structuredClone(a)));
   });
-  return new LaneTables(sinks, { clock, grow: (f) => asked.grow(f), refit: () => void refits++ });
+  return new LaneTables(sinks, { clock, grow: (f) => asked.grow(f), refit: () => void refits++, oneFile });
 }
 
 beforeEach(() => {
@@ -132,8 +133,31 @@ test("where there are servers alone the table judges from the first schema on; o
   server.refuses = NO;
   expect(await tables.fit(fields("id int64"), true)).toEqual({ differences: ["id is text"] });
   expect("fields" in (await tables.fit([], false))).toBe(true);
-  server.refuses = new Failure("net.refused", "away", { retry: true });
+  server.refuses = null;
   expect("fields" in (await tables.fit(fields("id int64"), true))).toBe(true);
+});
+
+test("of several servers' tables one that took rows before refuses for all, also while nothing goes into it", async () => {
+  const [one, other] = [new Sink(3, "server"), new Sink(4, "server")];
+  const tables = lane([one, other]);
+  one.refuses = NO;
+  expect("fields" in (await tables.fit(fields("id int64"), true))).toBe(true);
+  one.refuses = { ...NO, tableFitted: true };
+  expect(await tables.fit(fields("id int64"), true)).toEqual({ differences: ["id is text"] });
+});
+
+test("where all rows have the columns of one file no server's table refuses them: its sink waits; a folder's still does", async () => {
+  const server = new Sink(3, "server");
+  server.refuses = { ...NO, tableFitted: true };
+  expect("fields" in (await lane([server], undefined, undefined, true).fit(fields("id int64"), true))).toBe(
+    true,
+  );
+  expect(said).toEqual(["server3 fits id"]);
+  const tables = lane([new Sink(2, "kept"), server], undefined, undefined, true);
+  await tables.fit(fields("id int64"), true);
+  expect(await tables.fit(fields("id string"), true)).toEqual({
+    differences: ["id is int64 in the table and string in the schema"],
+  });
 });
 
 test("a store that fails or hangs blocks its own sink, and is asked again beside the work", async () => {

@@ -269,11 +269,13 @@ export class CopySet {
     return true;
   }
 
-  /** Columns became wider, and it was not known; from now on it is. */
+  /** Columns became wider, and it was not known; from now on it is. Throws what else became of them, by name. */
   async #isStale(e: unknown): Promise<boolean> {
-    if (this.#stale || !this.#grows || !mayBeStale(e)) return false;
-    this.#stale = await onlyWidened(await this.#connected(), this.#o.table, this.#types);
+    if (this.#stale || !mayBeStale(e)) return false;
+    const connection = await this.#connected();
+    this.#stale = this.#grows && (await onlyWidened(connection, this.#o.table, this.#types));
     if (this.#stale) this.#p.widened?.();
+    else await requireTypes(connection, this.#o.table, this.#types);
     return this.#stale;
   }
 

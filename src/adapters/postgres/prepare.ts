@@ -5,15 +5,21 @@ import type { ColumnField } from "../../core/types/table-batch.ts";
 import { type ClientParts, PgConnection } from "./client.ts";
 import type { TargetColumn } from "./copy/table-rows.ts";
 import type { PostgresSettings } from "./settings.ts";
+import {
+  forgetKnownColumns,
+  type KnownTable,
+  keepKnownColumns,
+  readKnownColumns,
+} from "./state/known-columns.ts";
 import { REJECT_COLUMNS } from "./state/rejects.ts";
 import { type SinkKey, stateNames } from "./state/tables.ts";
-import type { FoundColumn, WantedColumn } from "./table/column-specs.ts";
+import { type FoundColumn, NOTHING_KNOWN, type WantedColumn } from "./table/column-specs.ts";
 import { columnType, takes } from "./table/column-types.ts";
 import type { TableGrowth } from "./table/grow.ts";
 import { quotedTable, shownTable, type TableName } from "./table/names.ts";
 import { rawColumns, rawKey } from "./table/raw-columns.ts";
 import { prepareRowKey, type RowKeyOptions } from "./table/row-key.ts";
-import { checkServer, prepareTable } from "./table/table.ts";
+import { checkServer, prepareTable, type TableHistory } from "./table/table.ts";
 
 const PAUSE_MS = 250;
 
@@ -30,6 +36,8 @@ export interface Prepared {
   readonly growth?: TableGrowth | null;
   /** Rows are there once by this; absent: nobody looks. */
   readonly rowKey?: RowKeyOptions | null;
+  /** What the table's columns are is kept, and a table that was changed told from columns that never fitted it. */
+  readonly remembers?: boolean;
 }
 
 /** For raw records. */
@@ -98,13 +106,31 @@ async function once(
     checkServer(connection);
     await refuseLost(connection, o);
     if (rejects !== null) await prepareTable(connection, rejects, REJECT_COLUMNS, create);
-    const found = await prepareTable(connection, table, columns, create, unique, o.growth ?? null);
+    const history = await historyOf(connection, o);
+    const found = await prepareTable(connection, table, columns, create, unique, history);
     if ((o.rowKey ?? null) !== null) await prepareRowKey(connection, table, o.rowKey!);
-    return found;
+    if (o.remembers !== true) return found;
+    const { known } = history;
+    await keepKnownColumns(connection, knownTable(o), known, found);
+    // A column that took nulls is written as one that does, and the server says of what it refuses whether it is a few rows.
+    return found.map((c) => (known.get(c.name)?.notNull === false ? { ...c, notNull: false } : c));
   } finally {
     connection.close();
   }
 }
+
+async function historyOf(connection: PgConnection, o: Prepared): Promise<TableHistory> {
+  const growth = o.growth ?? null;
+  if (o.remembers !== true) return { growth, known: NOTHING_KNOWN, onCreate: [] };
+  const known = await readKnownColumns(connection, knownTable(o));
+  return { growth, known, onCreate: [forgetKnownColumns(knownTable(o))] };
+}
+
+const knownTable = ({ stateSchema, key, table }: Prepared): KnownTable => ({
+  names: stateNames(stateSchema),
+  key,
+  table,
+});
 
 /** A table that is gone, and whose rows count as landed, must not be made anew as if nothing were missing. */
 async function refuseLost(

@@ -20,8 +20,8 @@ export interface TypedColumn {
   readonly type: string;
 }
 
-/** Wrong binary format, fewer bytes than the type has. */
-const STATES = ["22P03", "08P01"];
+/** Wrong binary format, fewer bytes than the type has; a column is gone, it is another type than what goes into it from a staging. */
+const STATES = ["22P03", "08P01", "42703", "42804"];
 
 /** Whether it may be what the server says where a type is another now. */
 export function mayBeStale(e: unknown): boolean {

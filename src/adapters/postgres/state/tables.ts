@@ -8,6 +8,8 @@
  *   reject    rows that were refused, with the reason, durable with the set that they were in
  *   receipt   the newest committed set of each writer: settles a COMMIT whose answer was lost; and what recovery brought
  *   raw_index rows and bytes of each stretch of a stream in a raw table, of which recovery fills other sinks
+ *   table_column columns of a table of decoded rows as they were when it last fitted: tells a table that was changed from a
+ *             schema that never went into it
  */
 import { Failure } from "../../../core/failure/failure.ts";
 import type { PgConnection } from "../client.ts";
@@ -32,6 +34,7 @@ export const STATE_TABLES = [
   "receipt",
   "reject",
   "raw_index",
+  "table_column",
 ] as const;
 
 export type StateTable = (typeof STATE_TABLES)[number];
@@ -94,15 +97,23 @@ export function stateDdl({ schema, table }: StateNames): readonly string[] {
       `${SINK}, writer text NOT NULL, set_id text NOT NULL, rows bigint NOT NULL, bytes bigint NOT NULL,
        committed_at timestamptz NOT NULL DEFAULT clock_timestamp(), PRIMARY KEY (pipeline, sink, writer)`,
     ),
-    rawIndexDdl({ schema, table }),
+    ...ADDED.map((name) => addedDdl({ schema, table }, name)),
   ];
 }
 
-/** Versions before did not make it: a state of theirs gets it with the next start. */
-function rawIndexDdl({ table }: StateNames): string {
-  return `CREATE TABLE IF NOT EXISTS ${table("raw_index")} (${SINK}, stream text NOT NULL, first bigint NOT NULL, next bigint NOT NULL,
+/** Versions before did not make them: a state of theirs gets them with the next start. */
+const ADDED = ["raw_index", "table_column"] as const;
+
+const ADDED_COLUMNS: Readonly<Record<(typeof ADDED)[number], string>> = {
+  raw_index: `stream text NOT NULL, first bigint NOT NULL, next bigint NOT NULL,
        rows bigint NOT NULL, bytes bigint NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp(),
-       PRIMARY KEY (pipeline, sink, stream, first), CHECK (first < next))`;
+       PRIMARY KEY (pipeline, sink, stream, first), CHECK (first < next)`,
+  table_column: `relation text NOT NULL, name text NOT NULL, type text NOT NULL, not_null boolean NOT NULL,
+       has_default boolean NOT NULL, PRIMARY KEY (pipeline, sink, relation, name)`,
+};
+
+function addedDdl({ table }: StateNames, name: (typeof ADDED)[number]): string {
+  return `CREATE TABLE IF NOT EXISTS ${table(name)} (${SINK}, ${ADDED_COLUMNS[name]})`;
 }
 
 /** "there", or null where nothing was made yet. Throws coverage.newer_version, coverage.corrupt, postgres.not_durable. */
@@ -138,14 +149,16 @@ export async function lookAtState(connection: PgConnection, names: StateNames): 
 /** Makes what is missing. Two processes at once do not disturb each other. */
 export async function makeState(connection: PgConnection, names: StateNames): Promise<void> {
   const isThere = (await lookAtState(connection, names)) !== null;
-  if (isThere && (await hasRawIndex(connection, names))) return;
+  const missing = isThere ? await lacking(connection, names) : stateDdl(names);
+  if (missing.length === 0) return;
   const lock = `SELECT pg_advisory_xact_lock(hashtext(${literal(`twg.state.${names.schema}`)}))`;
-  const missing = isThere ? [rawIndexDdl(names)] : stateDdl(names);
   await connection.script(["BEGIN", lock, ...missing, "COMMIT"].join(";\n"));
   await lookAtState(connection, names);
 }
 
-async function hasRawIndex(connection: PgConnection, names: StateNames): Promise<boolean> {
-  const { rows } = await connection.query("SELECT to_regclass($1)::text", names.table("raw_index"));
-  return (rows[0]?.[0] ?? null) !== null;
+async function lacking(connection: PgConnection, names: StateNames): Promise<readonly string[]> {
+  const { rows } = await connection.query(
+    `SELECT ${ADDED.map((name) => `to_regclass(${literal(names.table(name))})::text`).join(", ")}`,
+  );
+  return ADDED.filter((_, i) => (rows[0]?.[i] ?? null) === null).map((name) => addedDdl(names, name));
 }

@@ -20,3 +20,11 @@ export interface FoundColumn {
   readonly hasDefault: boolean;
   readonly generated: boolean;
 }
+
+/** A column as it was when the table last fitted. */
+export type KnownColumn = Omit<FoundColumn, "name" | "generated">;
+
+/** By name; empty: it never did, or nobody knows. */
+export type KnownColumns = ReadonlyMap<string, KnownColumn>;
+
+export const NOTHING_KNOWN: KnownColumns = new Map();

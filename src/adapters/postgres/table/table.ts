@@ -1,8 +1,15 @@
 /** The table of a sink: created where that is asked for, else compared with what the sink needs, difference by difference. */
-import { Failure } from "../../../core/failure/failure.ts";
+import { asFailure, Failure } from "../../../core/failure/failure.ts";
 import type { PgConnection } from "../client.ts";
-import type { FoundColumn, TableColumnSpec, WantedColumn } from "./column-specs.ts";
+import {
+  type FoundColumn,
+  type KnownColumns,
+  NOTHING_KNOWN,
+  type TableColumnSpec,
+  type WantedColumn,
+} from "./column-specs.ts";
 import { growTable, type TableGrowth, tableBytes, widenAction } from "./grow.ts";
+import { columnDifferences, type Difference, UnfitColumns } from "./misfit.ts";
 import { literal, quoted, quotedTable, shownTable, type TableName } from "./names.ts";
 
 /** The oldest server that is tested against has what we use: partition trees, jsonb, xid8-free upserts. */
@@ -26,12 +33,20 @@ export function checkServer(connection: PgConnection): void {
   }
 }
 
+export interface TableHistory {
+  /** A table that is there gets columns that are missing and may be null, and wider types; null: it is compared. */
+  readonly growth: TableGrowth | null;
+  readonly known: KnownColumns;
+  /** Statements that go with the table's creation. */
+  readonly onCreate: readonly string[];
+}
+
+const NO_HISTORY: TableHistory = { growth: null, known: NOTHING_KNOWN, onCreate: [] };
+
 /**
- * Makes the table or proves that it fits; the type of each of its columns. `unique`: columns by which rows replace each
- * other; none: rows are added. `growth`: a table that is there gets columns that are missing and may be null, and wider types;
- * null: it is compared.
- * Throws postgres.missing,
- * .table_mismatch, .not_durable or .denied.
+ * Makes the table or proves that it fits; what each of its columns is. `unique`: columns by which rows replace each other; none:
+ * rows are added. Throws postgres.missing, .not_durable, .denied or .table_mismatch, as UnfitColumns where it is the columns
+ * that do not fit.
  */
 export async function prepareTable(
   connection: PgConnection,
@@ -39,7 +54,7 @@ export async function prepareTable(
   columns: readonly WantedColumn[],
   create: boolean,
   unique: readonly string[] = [],
-  growth: TableGrowth | null = null,
+  history: TableHistory = NO_HISTORY,
 ): Promise<readonly FoundColumn[]> {
   const at = `${connection.at} ${shownTable(name)}`;
   let found = await look(connection, name, unique);
@@ -53,20 +68,22 @@ export async function prepareTable(
     // IF NOT EXISTS alone fails where two processes create it at the same moment.
     const lock = `SELECT pg_advisory_xact_lock(hashtext(${literal(`twg.create.${shownTable(name)}`)}))`;
     // No BEGIN and COMMIT: one script is one transaction, or part of the caller's, who may want to roll it back.
-    await connection.script([lock, createStatement(name, columns, unique)].join(";"));
+    await connection.script([lock, createStatement(name, columns, unique), ...history.onCreate].join(";"));
     found = await look(connection, name, unique);
   }
-  if (found !== null && growth !== null && isTable(found)) {
-    const columnsNow = async () => (await look(connection, name, unique))?.columns ?? null;
-    if (await growTable(connection, name, found.columns, columns, growth, columnsNow))
-      found = await look(connection, name, unique);
-  }
+  if (found !== null && (await grown(connection, name, { found, columns, unique, ...history })))
+    found = await look(connection, name, unique);
   if (found === null) throw new Failure("postgres.missing", "the table was created and is not there", { at });
-  const problems = differences(found, columns, unique);
+  const problems = differences(found, columns, unique, history);
   if (problems.length > 0) {
-    const why = `${shownTable(name)} does not fit: ${problems.join("; ")}`;
-    const hint = await howToFit(connection, name, found, columns, growth);
-    throw new Failure("postgres.table_mismatch", why, { at, hint });
+    const why = `${shownTable(name)} does not fit: ${problems.map((p) => p.text).join("; ")}`;
+    // Of a table whose columns are the same for all there is nothing to tell apart.
+    const unfit = history !== NO_HISTORY && problems.some((p) => p.undo === null);
+    const hint = problems.every((p) => p.undo !== null)
+      ? howToUndo(name, problems)
+      : await howToFit(connection, name, found, columns, history.growth);
+    if (!unfit) throw new Failure("postgres.table_mismatch", why, { at, hint });
+    throw new UnfitColumns(why, { at, hint }, history.known.size > 0);
   }
   if (found.unlogged.length > 0) {
     const which = found.unlogged.join(", ");
@@ -85,6 +102,39 @@ export async function prepareTable(
     });
   }
   return found.columns;
+}
+
+interface Growing extends TableHistory {
+  readonly found: Found;
+  readonly columns: readonly WantedColumn[];
+  readonly unique: readonly string[];
+}
+
+/** Whether the table is another by now. What somebody took away is not made anew: its values are gone. */
+async function grown(connection: PgConnection, name: TableName, o: Growing): Promise<boolean> {
+  const { found, columns, unique, growth, known } = o;
+  if (growth === null || !isTable(found)) return false;
+  const there = new Set(found.columns.map((c) => c.name));
+  const wanted = columns.filter((c) => there.has(c.name) || !known.has(c.name));
+  const columnsNow = async () => (await look(connection, name, unique))?.columns ?? null;
+  try {
+    return await growTable(connection, name, found.columns, wanted, growth, columnsNow);
+  } catch (e) {
+    const failure = asFailure(e);
+    const { code, message, at, hint } = failure;
+    // Those that would be added are no difference.
+    const old = columns.filter((c) => there.has(c.name) || known.has(c.name));
+    const problems = differences(found, old, unique, o);
+    const changed = problems.length > 0 && problems.every((p) => p.undo !== null);
+    if (code !== "postgres.table_mismatch" || changed) throw failure;
+    throw new UnfitColumns(message, { at: at ?? "", hint: hint ?? "", cause: failure }, known.size > 0);
+  }
+}
+
+function howToUndo(name: TableName, problems: readonly Difference[]): string {
+  const actions = problems.flatMap((p) => (p.undo === null || p.undo === "" ? [] : [p.undo]));
+  const how = actions.length === 0 ? "" : `: ALTER TABLE ${quotedTable(name)} ${actions.join(", ")}`;
+  return `Somebody changed the table: change it back, and the sink goes on by itself; nothing went to the rejects${how}`;
 }
 
 /** For people: which types they may change themselves, and why that was not done. */
@@ -199,32 +249,19 @@ const KINDS: Readonly<Record<string, string>> = {
   m: "a materialized view",
   f: "a foreign table",
 };
-/** Types that take the very same bytes. */
-const SAME: Readonly<Record<string, string>> = { "character varying": "text" };
-
-/** Every difference that matters, in words: what is there, and what is wanted. */
-function differences(found: Found, columns: readonly WantedColumn[], unique: readonly string[]): string[] {
-  if (!isTable(found)) {
-    return [`it is ${KINDS[found.kind] ?? `a relation of kind ${found.kind}`}, wanted is a table`];
+/** Every difference that matters. What the table is besides its columns is nobody's fault but its own. */
+function differences(
+  there: Found,
+  columns: readonly WantedColumn[],
+  unique: readonly string[],
+  { known, growth }: TableHistory,
+): readonly Difference[] {
+  const { kind, isUnique, columns: found } = there;
+  if (!isTable(there)) {
+    const text = `it is ${KINDS[kind] ?? `a relation of kind ${kind}`}, wanted is a table`;
+    return [{ text, undo: "" }];
   }
-  const byName = new Map(found.columns.map((c) => [c.name, c]));
-  const problems: string[] = [];
-  if (unique.length > 0 && !found.isUnique)
-    problems.push(`there is no unique index of just the columns ${unique.join(", ")}`);
-  for (const wanted of columns) {
-    const there = byName.get(wanted.name);
-    if (there === undefined) problems.push(`column ${wanted.name} ${wanted.type} is missing`);
-    else if (!(wanted.takes?.(there.type) ?? (SAME[there.type] ?? there.type) === wanted.type)) {
-      problems.push(`column ${wanted.name} is ${there.type}, wanted is ${wanted.type}`);
-    } else if (there.generated) problems.push(`column ${wanted.name} is generated and cannot be written`);
-    else if (there.notNull && wanted.nullable && wanted.nullsRefused !== true)
-      problems.push(`column ${wanted.name} is NOT NULL and must take nulls`);
-    byName.delete(wanted.name);
-  }
-  for (const c of byName.values()) {
-    if (c.notNull && !c.hasDefault && !c.generated) {
-      problems.push(`column ${c.name} is NOT NULL without a default, and the sink does not fill it`);
-    }
-  }
-  return problems;
+  const lacks = unique.length > 0 && !isUnique;
+  const text = `there is no unique index of just the columns ${unique.join(", ")}`;
+  return [...(lacks ? [{ text, undo: "" }] : []), ...columnDifferences({ found, known, growth }, columns)];
 }
