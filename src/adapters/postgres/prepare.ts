@@ -110,8 +110,7 @@ async function once(
     const found = await prepareTable(connection, table, columns, create, unique, history);
     if ((o.rowKey ?? null) !== null) await prepareRowKey(connection, table, o.rowKey!);
     if (o.remembers !== true) return found;
-    const { known } = history;
-    await keepKnownColumns(connection, knownTable(o), known, found);
+    const known = await keepKnownColumns(connection, knownTable(o), found);
     // A column that took nulls is written as one that does, and the server says of what it refuses whether it is a few rows.
     return found.map((c) => (known.get(c.name)?.notNull === false ? { ...c, notNull: false } : c));
   } finally {
@@ -121,9 +120,9 @@ async function once(
 
 async function historyOf(connection: PgConnection, o: Prepared): Promise<TableHistory> {
   const growth = o.growth ?? null;
-  if (o.remembers !== true) return { growth, known: NOTHING_KNOWN, onCreate: [] };
+  if (o.remembers !== true) return { growth, known: NOTHING_KNOWN, beforeCreate: [] };
   const known = await readKnownColumns(connection, knownTable(o));
-  return { growth, known, onCreate: [forgetKnownColumns(knownTable(o))] };
+  return { growth, known, beforeCreate: [forgetKnownColumns(knownTable(o))] };
 }
 
 const knownTable = ({ stateSchema, key, table }: Prepared): KnownTable => ({

@@ -209,10 +209,21 @@ describe.skipIf(POSTGRES === null)("a table that fitted", () => {
   test("and was made anew by us is a new one: nothing of the earlier is missed", async () => {
     await prepared(FIELDS);
     await run("drop table typed");
-    await prepared([field("id", TEXT)]);
-    expect(await run("select name, type from twg.table_column")).toBe("id|text");
+    await prepared([field("id", TEXT), FIELDS[2]!]);
+    expect(await run("select name, type from twg.table_column order by name")).toBe("at|date\nid|text");
     await prepared([field("id", TEXT), field("name", int(32))]);
     expect(await judged([field("name", TEXT)])).toMatchObject({ by: "schema" });
+  });
+
+  test("is known as whoever made it had it, where another wanted to make another one", async () => {
+    for (let i = 0; i < 5; i++) {
+      await Promise.allSettled([prepared(FIELDS), prepared([field("id", TEXT)]), prepared([FIELDS[0]!])]);
+      const known = await run("select type from twg.table_column where name = 'id'");
+      const there =
+        "select format_type(atttypid, atttypmod) from pg_attribute where attrelid = 'typed'::regclass and attname = 'id'";
+      expect(known).toBe(await run(there));
+      await run("drop table typed");
+    }
   });
 
   test("beside rejects that are no table of rejects waits for them", async () => {

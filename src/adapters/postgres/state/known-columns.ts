@@ -5,7 +5,7 @@
  */
 import type { PgConnection } from "../client.ts";
 import type { FoundColumn, KnownColumn, KnownColumns } from "../table/column-specs.ts";
-import { literal, shownTable, type TableName } from "../table/names.ts";
+import { literal, quotedTable, shownTable, type TableName } from "../table/names.ts";
 import { makeState, type SinkKey, type StateNames } from "./tables.ts";
 
 export interface KnownTable {
@@ -36,15 +36,17 @@ export async function readKnownColumns(
   );
 }
 
-/** Of a table that fits. What nobody can write is left out. */
+/** Of a table that fits. What nobody can write is left out. What was known before. */
 export async function keepKnownColumns(
   connection: PgConnection,
-  { names, key, table }: KnownTable,
-  known: KnownColumns,
+  place: KnownTable,
   found: readonly FoundColumn[],
-): Promise<void> {
+): Promise<KnownColumns> {
+  const { names, key, table } = place;
+  // Not what was read before: a table that was made anew has nothing of that.
+  const known = await readKnownColumns(connection, place);
   const news = found.filter((c) => !c.generated && isNews(known.get(c.name), c));
-  if (news.length === 0) return;
+  if (news.length === 0) return known;
   const columns = news.map(({ name, type, notNull, hasDefault }) => ({
     ...{ name, type, not_null: notNull, has_default: hasDefault },
   }));
@@ -61,6 +63,7 @@ export async function keepKnownColumns(
     shownTable(table),
     JSON.stringify(columns),
   );
+  return known;
 }
 
 function isNews(before: KnownColumn | undefined, now: FoundColumn): boolean {
@@ -68,8 +71,9 @@ function isNews(before: KnownColumn | undefined, now: FoundColumn): boolean {
   return before.type !== now.type || before.hasDefault !== now.hasDefault || (before.notNull && !now.notNull);
 }
 
-/** With the creation of the table, in its transaction: an earlier one of its name was another. */
+/** Before the table is made, and in that transaction: an earlier one of its name was another. Nothing where it is there by then. */
 export function forgetKnownColumns({ names, key, table }: KnownTable): string {
   return `DELETE FROM ${names.table("table_column")} WHERE pipeline = ${literal(key.pipeline)}
-             AND sink = ${literal(key.sink)} AND relation = ${literal(shownTable(table))}`;
+             AND sink = ${literal(key.sink)} AND relation = ${literal(shownTable(table))}
+             AND to_regclass(${literal(quotedTable(table))}) IS NULL`;
 }

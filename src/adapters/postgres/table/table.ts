@@ -37,11 +37,11 @@ export interface TableHistory {
   /** A table that is there gets columns that are missing and may be null, and wider types; null: it is compared. */
   readonly growth: TableGrowth | null;
   readonly known: KnownColumns;
-  /** Statements that go with the table's creation. */
-  readonly onCreate: readonly string[];
+  /** Statements for a table that is not there when they run, before it is made and in the same transaction. */
+  readonly beforeCreate: readonly string[];
 }
 
-const NO_HISTORY: TableHistory = { growth: null, known: NOTHING_KNOWN, onCreate: [] };
+const NO_HISTORY: TableHistory = { growth: null, known: NOTHING_KNOWN, beforeCreate: [] };
 
 /**
  * Makes the table or proves that it fits; what each of its columns is. `unique`: columns by which rows replace each other; none:
@@ -68,7 +68,8 @@ export async function prepareTable(
     // IF NOT EXISTS alone fails where two processes create it at the same moment.
     const lock = `SELECT pg_advisory_xact_lock(hashtext(${literal(`twg.create.${shownTable(name)}`)}))`;
     // No BEGIN and COMMIT: one script is one transaction, or part of the caller's, who may want to roll it back.
-    await connection.script([lock, createStatement(name, columns, unique), ...history.onCreate].join(";"));
+    const statements = [lock, ...history.beforeCreate, createStatement(name, columns, unique)];
+    await connection.script(statements.join(";"));
     found = await look(connection, name, unique);
   }
   if (found !== null && (await grown(connection, name, { found, columns, unique, ...history })))
@@ -121,13 +122,14 @@ async function grown(connection: PgConnection, name: TableName, o: Growing): Pro
     return await growTable(connection, name, found.columns, wanted, growth, columnsNow);
   } catch (e) {
     const failure = asFailure(e);
-    const { code, message, at, hint } = failure;
     // Those that would be added are no difference.
     const old = columns.filter((c) => there.has(c.name) || known.has(c.name));
     const problems = differences(found, old, unique, o);
     const changed = problems.length > 0 && problems.every((p) => p.undo !== null);
-    if (code !== "postgres.table_mismatch" || changed) throw failure;
-    throw new UnfitColumns(message, { at: at ?? "", hint: hint ?? "", cause: failure }, known.size > 0);
+    if (failure.code !== "postgres.table_mismatch" || changed) throw failure;
+    const { message, at, hint } = failure;
+    const told = { ...(at === null ? {} : { at }), ...(hint === null ? {} : { hint }), cause: failure };
+    throw new UnfitColumns(message, told, known.size > 0);
   }
 }
 
