@@ -118,7 +118,7 @@ async function landsAgain(j: Job, live: Twg): Promise<void> {
     j.put([2, 9]);
     return (await j.ids()).includes("9");
   });
-  expect(live.count("sink.attached")).toBeGreaterThan(0);
+  await live.saw("sink.attached");
   live.kill("SIGTERM");
   expect((await live.ended()).code).toBe(0);
 }
