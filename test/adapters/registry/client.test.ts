@@ -223,19 +223,18 @@ describe("schemas that cannot be used", () => {
     );
   });
 
-  test("10 MB of JSON are not read to their end", async () => {
+  test("JSON without an end is not read on above the limit", async () => {
     const server = world.server();
     const chunk = new TextEncoder().encode("x".repeat(65_536));
-    let sent = 0;
+    const left = Promise.withResolvers<void>();
     server.always = () =>
       new Response(
         new ReadableStream({
           async pull(controller) {
-            if (sent > 200) controller.close();
-            sent++;
             controller.enqueue(chunk);
             await Bun.sleep(0);
           },
+          cancel: () => left.resolve(),
         }),
         { headers: { "content-type": "application/json" } },
       );
@@ -244,7 +243,7 @@ describe("schemas that cannot be used", () => {
       "registry.schema_invalid",
       "schema id 1: the answer is above the limit for 1048576 bytes",
     ]);
-    expect(sent).toBeLessThan(120);
+    await left.promise;
   });
 });
 
