@@ -16,6 +16,8 @@ export interface RoundScope extends Omit<RecoverScope, "config"> {
 export interface Recovered {
   /** Positions of each sink: those that were missing when it began and are there, and those that are missing still. */
   readonly sinks: ReadonlyMap<string, { readonly recovered: bigint; readonly lacks: bigint }>;
+  /** Positions that this round brought, and nobody else. */
+  readonly filled: bigint;
   readonly failure: Failure | null;
 }
 
@@ -44,16 +46,17 @@ export class RecoveryRound {
 
   async run(plan: RecoverPlan): Promise<Recovered> {
     const { whole, onlyFree } = this.#s;
-    const filled = await this.#fill();
-    const sinks = new Map(plan.sinks.map(({ sink, gaps }) => [sink, this.#of(sink, gaps, filled)]));
-    for (const name of filled?.lacked.keys() ?? []) sinks.set(name, this.#of(name, [], filled));
+    const run = await this.#fill();
+    const sinks = new Map(plan.sinks.map(({ sink, gaps }) => [sink, this.#of(sink, gaps, run)]));
+    for (const name of run?.lacked.keys() ?? []) sinks.set(name, this.#of(name, [], run));
     const isLeft = [...sinks.values()].some((s) => s.lacks > 0n);
-    const failure = filled?.failure ?? null;
-    if (failure !== null || !isLeft) return { sinks, failure };
-    if (this.#stopped) return { sinks, failure: stopped() };
+    const failure = run?.failure ?? null;
+    const filled = run?.filled ?? 0n;
+    if (failure !== null || !isLeft) return { sinks, filled, failure };
+    if (this.#stopped) return { sinks, filled, failure: stopped() };
     const unknown = unindexed(plan, whole.file);
     const isOthers = onlyFree && unknown === null && this.#troubles.size === 0 && this.#idle.size === 0;
-    return { sinks, failure: isOthers ? null : (unknown ?? this.#behind(sinks)) };
+    return { sinks, filled, failure: isOthers ? null : (unknown ?? this.#behind(sinks)) };
   }
 
   /** `gaps`: as they were planned. Live ingest may have filled them before the run looked for itself. */

@@ -117,8 +117,7 @@ export class StreamRecovery {
     this.#round = round;
     try {
       if (this.#stopped !== null) return { filled: 0n, failure: null };
-      const { sinks, failure } = await round.run(plan);
-      const filled = [...sinks.values()].reduce((n, s) => n + s.recovered, 0n);
+      const { filled, failure } = await round.run(plan);
       return { filled, failure: this.#stopped === null ? failure : null };
     } finally {
       this.#round = null;

@@ -88,6 +88,8 @@ export interface Filled {
   readonly lacked: ReadonlyMap<string, bigint>;
   /** What of them is still missing. */
   readonly left: ReadonlyMap<string, bigint>;
+  /** Positions of the windows of this run that are there, in all sinks together: what others fill is not among them. */
+  readonly filled: bigint;
   /** Why sinks were left out. */
   readonly failed: ReadonlyMap<string, Failure | null>;
   /** What ended it before its end: raw that cannot be read. */
@@ -117,6 +119,7 @@ export class Filler {
   readonly #open = new Set<FillSink>();
   readonly #life = new AbortController();
   #turn = 0;
+  #filled = 0n;
   #stopped = false;
 
   constructor(sinks: readonly FillSink[], options: FillOptions, parts: FillParts) {
@@ -141,7 +144,7 @@ export class Filler {
       const leftOf = (name: string, of: Wanted) => (away.has(name) ? of : within(lacks.get(name), of));
       const left = new Map([...target].map(([name, of]) => [name, positions(leftOf(name, of))] as const));
       const lacked = new Map([...target].map(([name, of]) => [name, positions(of)] as const));
-      return { lacked, left, failed: this.#failed, failure };
+      return { lacked, left, filled: this.#filled, failed: this.#failed, failure };
     } finally {
       this.#life.abort(new Failure("internal.cancelled", "recovery ended"));
       const { clock } = this.#p;
@@ -196,12 +199,15 @@ export class Filler {
     for (const { sink, share } of each) tellLeased(observer, sink.name, share);
     const filled = new Map<FillSink, bigint>();
     try {
-      await run(job);
+      const failure = await run(job).then(() => null, asFailure);
       for (const { sink, share } of each) {
         const { filled: taken, idle } = await this.#judge(sink, share);
         filled.set(sink, taken);
-        if (idle) this.#passBy(sink, { plan: job.plan, wanted: share.wanted }, backlog);
+        this.#filled += taken;
+        // Raw that cannot be read is no fault of the sink.
+        if (idle && failure === null) this.#passBy(sink, { plan: job.plan, wanted: share.wanted }, backlog);
       }
+      if (failure !== null) throw failure;
     } finally {
       await this.#release(shares.keys());
       const ms = clock.monotonic() - begun;

@@ -353,3 +353,52 @@ test("an earlier plan of which a sink takes nothing is passed by, however long i
   expect(tried).toEqual([...Array.from({ length: 8 }, () => "old"), null, null]);
   expect([[...left], [...failed]]).toEqual([[["typed", 80n]], [["typed", null]]]);
 });
+
+test("what others filled before the first look is no gap, and nothing that was filled here", async () => {
+  const clock = new ManualClock();
+  const [theirs, ours] = [new Place(), new Place()];
+  const places = [["theirs", theirs] as const, ["ours", ours] as const];
+  const sinks: FillSink[] = places.map(([name, coverage]) => ({ name, after: [], coverage }));
+  theirs.has = [span(0, 10)];
+  const run = async (): Promise<void> => {
+    ours.has = [span(0, 10)];
+  };
+  const look = async () => backlogOf(places);
+  const { left, filled } = await new Filler(sinks, OPTIONS, { clock, look, run }).run();
+  expect([[...left], filled]).toEqual([[["ours", 0n]], 10n]);
+});
+
+test("what others fill while it waits for them is not said to be filled here", async () => {
+  const clock = new ManualClock();
+  const place = new Place();
+  place.taken = true;
+  const sinks: FillSink[] = [{ name: "sink", after: [], coverage: place }];
+  const run = () => Promise.reject(new Error("others are at it"));
+  const look = async () => backlogOf([["sink", place]]);
+  const done = new Filler(sinks, OPTIONS, { clock, look, run }).run();
+  await settle();
+  place.has = [span(0, 10)];
+  for (let i = 0; i < 20; i++) {
+    clock.advance(1_000);
+    await settle();
+  }
+  const { left, filled } = await done;
+  expect([[...left], filled]).toEqual([[["sink", 0n]], 0n]);
+});
+
+test("what landed before raw could not be read counts as filled", async () => {
+  const clock = new ManualClock();
+  const place = new Place();
+  const sinks: FillSink[] = [{ name: "sink", after: [], coverage: place }];
+  const gone = new Failure("recovery.raw_missing", "it cannot be read");
+  const run = (): Promise<void> => {
+    place.has = [span(0, 4)];
+    return Promise.reject(gone);
+  };
+  const look = async (): Promise<Backlog> => ({
+    ...backlogOf([["sink", new Place()]]),
+    lacks: new Map([["sink", new Map([[STREAM, subtractRanges([span(0, 10)], normalRanges(place.has))]])]]),
+  });
+  const { left, filled, failure } = await new Filler(sinks, OPTIONS, { clock, look, run }).run();
+  expect([[...left], filled, failure]).toEqual([[["sink", 6n]], 4n, gone]);
+});
