@@ -31,3 +31,16 @@ test("a reader that stops early is no failure", () => {
   const done = Bun.spawnSync(["bash", "-c", `{ ${command}; } 3>&1 | true`]);
   expect(done.stderr.toString()).toBe("code 0\n");
 });
+
+test("what a full disk swallows is a failure of the command, and keeps the exit code of another one", () => {
+  const full = (...argv: string[]) => {
+    const done = Bun.spawnSync(["bash", "-c", '"$@" >/dev/full', "full", process.execPath, MAIN, ...argv]);
+    return { code: done.exitCode, err: done.stderr.toString() };
+  };
+  for (const argv of [["--version"], ["config", "schema"]]) {
+    const { code, err } = full(...argv);
+    expect(code).toBe(3);
+    expect(err).toContain("cli.output");
+  }
+  expect(full("--nonsense").code).toBe(2);
+});

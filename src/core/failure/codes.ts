@@ -75,6 +75,11 @@ export const CODES = {
     false,
     "The command line has an unknown command, an unknown flag or a missing argument.",
   ),
+  "cli.output": spec(
+    "environment",
+    false,
+    "What the command printed could not be written to its standard output: no room, or a device that takes nothing.",
+  ),
   "inspect.unreadable": spec("environment", false, "The file or folder to inspect cannot be read."),
   "inspect.not_parquet": spec("runtime", false, "The file is no Parquet file, or is cut short or damaged."),
   // bytes
