@@ -59,7 +59,7 @@ const sinkShared = {
   hold_bytes: byteSize({ min: MIB, max: 1024 * MIB })
     .default(16 * MIB)
     .describe(
-      "Of a secondary sink: most bytes of memory in each lane. A sink that does not keep up within it is detached for a while. Row groups and transactions of it are at most a quarter of this. Without effect on the primary sink.",
+      "Of a secondary sink: most bytes of memory in each lane. A sink that does not keep up within it is detached for a while. One batch of records is taken whatever its size where half of this is free. Row groups and transactions of it are at most a quarter of this. Without effect on the primary sink.",
     )
     .meta({ unit: "bytes", examples: ["32MiB"], why: "A second or so of records for a sink that pauses." }),
 };

@@ -1,7 +1,6 @@
 /**
  * The lane's end of a sink beside the primary one. It is given what the primary sink took, and never holds the lane up:
- * what it cannot take it misses. Then it is detached for a while, what it missed is told as a gap, and it goes on
- * with what comes next.
+ * what it cannot take it misses: it is detached for a while, that is told as a gap, and it goes on with what comes next.
  *
  *   open    takes rows
  *   closed  waits until the control thread says `go`
@@ -51,8 +50,6 @@ interface BranchSet<B extends BranchBatch> extends Shaped<B> {
   reason: SealReason;
 }
 
-/** Longest that a lane waits at a time for a sink that moves on, but not as fast as it is given rows. */
-const RELIEF_MS = 5_000;
 /** First and longest time that a branch stays detached. */
 const PAUSE_FIRST_MS = 1_000;
 const PAUSE_LONGEST_MS = 60_000;
@@ -103,9 +100,13 @@ export class Branch<B extends BranchBatch> {
 
   /** It wants the primary's set sealed: only then can its own be, and its memory is not for long waits. */
   get pressing(): boolean {
-    const open = this.#open;
-    if (!this.#o.commits || open === null || this.#closed.length > 0) return false;
-    return open.writer.largest >= this.#o.rollBytes;
+    return this.#o.commits && this.#closed.length === 0 && this.#isFull;
+  }
+
+  /** A set closes early where more would not fit. */
+  get #isFull(): boolean {
+    const { rollBytes, holdBytes } = this.#o;
+    return this.#open !== null && (this.#open.writer.largest >= rollBytes || this.held > holdBytes);
   }
 
   /** Ranges of the stream that it need not be given. */
@@ -126,6 +127,7 @@ export class Branch<B extends BranchBatch> {
     if (upTo !== undefined && span.from < upTo) return span.next <= upTo;
     if (this.blocked !== null) this.detach(this.blocked);
     if (claim === undefined || this.blocked !== null || !this.#attached()) return this.miss(key, span);
+    const hadRoom = this.held <= this.#o.holdBytes / 2;
     try {
       this.#write(key, batch, claim.authority);
       this.#upTo.set(stream, span.next);
@@ -133,11 +135,10 @@ export class Branch<B extends BranchBatch> {
       this.detach(asFailure(e));
       return this.miss(key, span);
     }
-    if (this.held > this.#o.holdBytes) {
-      this.detach(this.#full());
-      return false;
-    }
-    return true;
+    // A batch that is larger than the room for it comes as large again: it would be a gap for ever.
+    if (hadRoom || this.held <= this.#o.holdBytes) return true;
+    this.detach(this.#full());
+    return false;
   }
 
   miss(key: StreamKey, span: Span): false {
@@ -147,8 +148,7 @@ export class Branch<B extends BranchBatch> {
 
   /** What was given moves on; a set that is large enough is closed. */
   bundled(): void {
-    const open = this.#open;
-    if (open !== null && !this.#o.commits && open.writer.largest >= this.#o.rollBytes) this.close("bytes");
+    if (!this.#o.commits && this.#isFull) this.close("bytes");
     if (this.held === 0) return;
     this.#flushWanted = true;
     this.#kick();
@@ -161,7 +161,7 @@ export class Branch<B extends BranchBatch> {
     // Raw that is read again waits for nothing else; live records do not wait for a server that is known to be away.
     if (!this.crowded || (this.#retry.isFailing && !isReplay)) return;
     this.bundled();
-    const waited = this.#waits.wait(RELIEF_MS, isReplay, () => this.detach(this.#full()));
+    const waited = this.#waits.wait(isReplay, () => this.detach(this.#full()));
     this.#relieve();
     await waited;
   }

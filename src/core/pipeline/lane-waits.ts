@@ -1,6 +1,9 @@
 /** Lanes that wait until a sink has room again. */
 import type { Clock } from "../time/clock.ts";
 
+/** Longest that a lane waits at a time for a sink that moves on, but not as fast as it is given rows. */
+const RELIEF_MS = 5_000;
+
 export class LaneWaits {
   readonly #clock: Clock;
   #waiting: { readonly done: () => void; readonly isPatient: boolean }[] = [];
@@ -14,10 +17,10 @@ export class LaneWaits {
    * Resolves with the next `release`. `late`: it did not come in time; it is asked to see to one. Then nobody waits any
    * more until `renew`.
    */
-  wait(atMostMs: number, isPatient: boolean, late: () => void): Promise<void> {
+  wait(isPatient: boolean, late: () => void): Promise<void> {
     if (this.#isSpent) return Promise.resolve();
     return new Promise((resolve) => {
-      const timer = this.#clock.after(atMostMs, () => {
+      const timer = this.#clock.after(RELIEF_MS, () => {
         this.#isSpent = true;
         late();
       });

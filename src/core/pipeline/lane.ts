@@ -201,7 +201,7 @@ export class Lane {
     await this.#retrying(() => this.#o.writer.flush());
     if (this.#o.writer.largest >= this.#o.rollBytes) await this.#seal("bytes");
     this.#o.branches?.bundled();
-    if (this.#o.branches?.pressing) await this.#seal("branch");
+    await this.#pressed();
   }
 
   /** Also of a bundle whose rest was dropped: its buffer and its share of the budget are wanted back. */
@@ -226,7 +226,16 @@ export class Lane {
     if (this.#o.branches !== undefined)
       await this.#orInterrupted(this.#o.branches.relief(this.#o.decoder.resumes === true));
     this.#unlessStopped();
-    if (this.#o.branches?.pressing === true) await this.#seal("branch");
+    await this.#pressed();
+  }
+
+  /** What a batch brought may be more than leaves room for the next: only now can it get on. */
+  async #pressed(): Promise<void> {
+    const { branches, decoder } = this.#o;
+    if (branches?.pressing !== true) return;
+    await this.#seal("branch");
+    await this.#orInterrupted(branches.relief(decoder.resumes === true));
+    this.#unlessStopped();
   }
 
   /** In one go, unless the set is full before its end: then the set is sealed and the rest goes to the next. */

@@ -279,11 +279,12 @@ describe("what is missed", () => {
 
   test("is all that comes while more waits than it may hold, and then it goes on", async () => {
     claim();
-    give(0, 40);
+    give(0, 51);
     branch.close("bytes");
-    expect(give(40, 110)).toBe(false);
+    expect(give(51, 110)).toBe(false);
     expect(of("detached").map((m) => [m.failure.code, m.pauseMs])).toEqual([["sink.behind", 1_000]]);
-    expect(of("missed")).toEqual([{ t: "missed", epoch: 0, spans: [span(40, 110)] }]);
+    expect(of("missed")).toEqual([{ t: "missed", epoch: 0, spans: [span(51, 110)] }]);
+    branch.receive({ t: "go", id: "set-0" });
     await settle(900);
     expect(give(110, 120)).toBe(false);
     await settle(200);
@@ -292,6 +293,26 @@ describe("what is missed", () => {
     expect(of("missed").at(-1)?.spans).toEqual([span(110, 120)]);
     branch.close("interval");
     expect(of("closed").at(-1)?.spans).toEqual([span(120, 130)]);
+  });
+
+  test("is no batch that is larger than all that it may hold: it would never have room, and be a gap for ever", async () => {
+    claim();
+    // What is there leaves room for what comes next, as after each pause of the lane.
+    expect([give(0, 50), give(50, 300)]).toEqual([true, true]);
+    expect([of("detached"), of("missed")]).toEqual([[], []]);
+    expect([branch.crowded, give(300, 301)]).toEqual([true, false]);
+  });
+
+  test("is nothing after such a batch: its set is closed and waited for, however far from its size it is", async () => {
+    branch = made({ rollBytes: 1_000 });
+    claim();
+    give(0, 300);
+    const relieved = branch.relief();
+    expect(of("closed").map((m) => m.spans)).toEqual([[span(0, 300)]]);
+    branch.receive({ t: "go", id: "set-0" });
+    await settle();
+    await relieved;
+    expect([give(300, 600), of("detached"), of("missed")]).toEqual([true, [], []]);
   });
 
   test("a pause is longer each time, until a set lands", async () => {
@@ -367,8 +388,8 @@ test("a sink gets nothing that one before it missed, and lets go with it", () =>
   } as const;
   all.receive(1, claims);
   const hand = (from: number, next: number) => all.give(0, KEY, () => batch(from, next), span(from, next));
-  hand(0, 5);
-  hand(5, 200);
+  hand(0, 60);
+  hand(60, 200);
   expect(second.map((m) => m.t)).toContain("detached");
   all.primarySealed("interval");
   const missed = second.flatMap((m) => (m.t === "missed" ? m.spans : []));

@@ -1,4 +1,4 @@
-"""Fills a topic with records of every kind that producers make. Arguments: bootstrap, topic, JSON {records, partitions, seed}.
+"""Fills a topic with records of every kind that producers make. Arguments: bootstrap, topic, JSON {records, partitions, seed, pad}.
 
 Five idempotent producers, one per compression, and two transactional ones write in turn, so batches of all kinds lie
 between each other in every partition; of the transactions some are committed and some aborted, an aborted one last.
@@ -13,6 +13,7 @@ from confluent_kafka import Producer
 
 bootstrap, topic, wanted = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 records, partitions = wanted["records"], wanted["partitions"]
+pad = "." * wanted.get("pad", 0)
 chance = random.Random(wanted["seed"])
 BASE = 1_750_000_000_000
 CHUNK = max(50, min(2_000, records // 40))
@@ -47,7 +48,7 @@ def header_list(i):
 
 def put(p, i):
     draw = chance.random()
-    value = None if draw < 0.02 else b"" if draw < 0.03 else f'{{"n": {i}, {SHAPES[i % 500]}'.encode()
+    value = None if draw < 0.02 else b"" if draw < 0.03 else f'{{"n": {i}, {SHAPES[i % 500]}{pad}'.encode()
     draw = chance.random()
     key = None if draw < 0.1 else b"" if draw < 0.11 else b"k-%d" % (i % 9973)
     headers = header_list(i) if chance.random() < 0.1 else None
