@@ -39,12 +39,25 @@ export interface Thread<To, From> {
   kill(): void;
 }
 
-/** A Worker of this program that is built from its first message, whatever it does. */
+/** Throws lane.no_thread. */
+function newWorker(name: string): Worker {
+  try {
+    return new Worker(laneEntry());
+  } catch (cause) {
+    throw new Failure("lane.no_thread", `the system gives no thread: ${(cause as Error).message}`, {
+      at: name,
+      cause,
+      hint: "Raise the limit of processes and threads (TasksMax, ulimit -u, pids of the container), or lower `lanes`",
+    });
+  }
+}
+
+/** A Worker of this program that is built from its first message, whatever it does. Throws lane.no_thread. */
 export function spawnThread<To, From extends { readonly t: string }>(
   name: string,
   init: unknown,
 ): Thread<To, From | ThreadEnd> {
-  const worker = new Worker(laneEntry());
+  const worker = newWorker(name);
   let handler: ((message: From | ThreadEnd) => void) | null = null;
   let ended = false;
   const early: (From | ThreadEnd)[] = [];

@@ -153,6 +153,11 @@ export const CODES = {
     false,
     'A record cannot be decoded and `on_error` is "fail": topic, partition and offset are named.',
   ),
+  "lane.no_thread": spec(
+    "environment",
+    false,
+    "No thread could be made for a lane: a limit of processes and threads, or of memory.",
+  ),
   "lane.unstable": spec("runtime", false, "A lane died again and again at the same work."),
   // network
   "net.refused": spec(
