@@ -14,6 +14,7 @@ import type { FoundStream, SourceHost, StreamStart } from "../ports/source.ts";
 import type { FrameBundle } from "../records/frame.ts";
 import type { Span } from "../records/stream.ts";
 import { Acknowledger } from "./acknowledger.ts";
+import { drainBound, drained } from "./draining.ts";
 import { Handover } from "./handover.ts";
 import { LanePool } from "./lane-pool.ts";
 import { LaneRestarts } from "./lane-restarts.ts";
@@ -112,7 +113,7 @@ export class Runner implements SourceHost, CommitListener {
       });
       this.#pulse.start();
       this.#p.source.run(this).then(
-        () => this.drain("the source ended"),
+        () => this.drain("the source ended", true),
         (e) => this.#sourceFailed(asFailure(e)),
       );
       const reason = await ended;
@@ -132,8 +133,8 @@ export class Runner implements SourceHost, CommitListener {
     return this.#reason;
   }
 
-  /** Stops fetching, seals, publishes, covers, acknowledges, ends. Safe to call again. */
-  drain(reason: string): void {
+  /** Stops fetching, seals, publishes, covers, acknowledges, ends. Safe to call again. `byItself`: nobody asked for it. */
+  drain(reason: string, byItself = false): void {
     if (this.#reason !== null || this.#finished) return;
     this.#reason = reason;
     this.#p.observer.emit({ e: "pipeline.stopping", reason });
@@ -142,7 +143,7 @@ export class Runner implements SourceHost, CommitListener {
       void this.#p.coverage.close();
       return;
     }
-    this.#drainAndEnd(reason);
+    this.#drainAndEnd(reason, drainBound(byItself, this.#o.drainMs));
   }
 
   /** Nothing moved for too long although there was work: ends, so that the supervisor starts it anew. */
@@ -371,7 +372,8 @@ export class Runner implements SourceHost, CommitListener {
 
   #checkCaughtUp(): void {
     if (!this.#o.untilCaughtUp || this.#reason !== null || this.#awaited > 0) return;
-    if (this.#table.reached("committed")) return this.drain("caught up with what was there at the start");
+    if (this.#table.reached("committed"))
+      return this.drain("caught up with what was there at the start", true);
     if (!this.#unrolled || !this.#table.reached("delivered")) return;
     // Lanes seal at once instead of at their interval. Not yet a drain: should one of them die now, or find bytes
     // that it cannot read, they are fetched again and come by here once more.
@@ -380,36 +382,17 @@ export class Runner implements SourceHost, CommitListener {
   }
 
   /** What was fetched lands; a failure of the source, before or meanwhile, is what the run ends with then. */
-  #drainAndEnd(reason: string): void {
-    this.#drainBounded().then(
+  #drainAndEnd(reason: string, mostMs: number): void {
+    this.#p.source.pause();
+    const [clock, lanes, committer] = [this.#p.clock, this.#lanes(), this.#committer];
+    const parts = { clock, lanes, committer, acks: this.#acks, secondaries: this.#secondaries };
+    drained(parts, mostMs, (late) => this.#fail(this.#failure ?? late)).then(
       () => {
         if (this.#failure !== null) this.#fail(this.#failure);
         else this.#finish(() => this.#settle?.resolve(reason));
       },
       (e) => this.#fail(this.#failure ?? asFailure(e)),
     );
-  }
-
-  async #drainBounded(): Promise<void> {
-    this.#p.source.pause();
-    let late = false;
-    let undone = "open files were not published";
-    const timer = this.#p.clock.after(this.#o.drainMs, () => {
-      late = true;
-      const timeout = new Failure("delivery.drain_timeout", `${undone} within ${this.#o.drainMs} ms`, {
-        hint: "Nothing is lost: what was not acknowledged is read again at the next start",
-      });
-      this.#fail(this.#failure ?? timeout);
-    });
-    // A lane that restarts meanwhile holds nothing; what it had is read again after the next start.
-    const begun = this.#p.clock.monotonic();
-    await this.#lanes().roll("drain");
-    await this.#committer.idle();
-    undone = "everything is published, but the source did not take the acknowledgement";
-    if (!late) await this.#acks.flush();
-    timer.cancel();
-    // What the others cannot land now is a gap of theirs.
-    await this.#secondaries.idle(this.#o.drainMs - (this.#p.clock.monotonic() - begun));
   }
 
   /** What was read before the source failed still lands; then the run ends with the source's failure. */

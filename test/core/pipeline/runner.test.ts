@@ -787,6 +787,19 @@ describe("until caught up", () => {
     expect(source.acks.at(-1)).toEqual([{ stream: 0, next: 100n }]);
   });
 
+  test("ends well however little time a stop has: nobody waits for it", async () => {
+    await running(1, { ...untilCaughtUp, drainMs: 0 });
+    const slow = new Gate();
+    source.ackFaults.push(slow);
+    sealOnce(lanes[0]!, "a", [span(0, 0, 100)]);
+    source.deliver(0, 0, 100);
+    await settle(20_000);
+    expect(outcome).toBeNull();
+    slow.open();
+    await settle();
+    expect(outcome).toMatchObject({ rows: 100 });
+  });
+
   test("ends at once where nothing is left to read, or there is no stream", async () => {
     coverage.ranges.set(key(0), [{ from: 0n, next: 100n }]);
     await running(1, untilCaughtUp);
