@@ -28,6 +28,8 @@ export class RecoveryRound {
   readonly #troubles = new Map<string, Failure>();
   /** Sinks that were given records and took none of them. */
   readonly #idle = new Set<string>();
+  /** Sinks that the first look of the run could read. */
+  #seen: ReadonlySet<string> | null = null;
   /** What is under way, to be stopped. */
   #drain: ((reason: string) => void) | null = null;
   #stopped = false;
@@ -59,15 +61,14 @@ export class RecoveryRound {
     return { sinks, filled, failure: isOthers ? null : (unknown ?? this.#behind(sinks)) };
   }
 
-  /** `gaps`: as they were planned. Live ingest may have filled them before the run looked for itself. */
+  /** `gaps`: as they were planned. Live ingest may have filled them before the run looked for itself, if it saw the sink then. */
   #of(sink: string, gaps: readonly Gap[], filled: Filled | null) {
     const lacked = filled?.lacked.get(sink);
     if (lacked !== undefined) {
       const lacks = filled?.left.get(sink) ?? 0n;
       return { recovered: lacked - lacks, lacks };
     }
-    const isSeen = filled !== null && !this.#stopped && !this.#troubles.has(sink) && !this.#idle.has(sink);
-    return { recovered: 0n, lacks: isSeen ? 0n : positionsOf(gaps) };
+    return { recovered: 0n, lacks: this.#seen?.has(sink) === true ? 0n : positionsOf(gaps) };
   }
 
   stop(reason: string): void {
@@ -80,8 +81,14 @@ export class RecoveryRound {
     const { whole, choice } = this.#s;
     const sinks = sinksToFill(whole.sinks, choice.sinks, whole.file);
     if (sinks.length === 0 || this.#stopped) return null;
+    const look: RoundScope["look"] = async (config, chosen) => {
+      const plan = await this.#s.look(config, chosen);
+      this.#seen ??= new Set(plan.sinks.map((s) => s.sink));
+      return plan;
+    };
     const recovery = new BesideRecovery({
       ...this.#s,
+      look,
       config: withSinks(whole, [whole.sink, ...sinks]),
       choice: { ...choice, sinks: sinks.map((s) => s.name) },
     });

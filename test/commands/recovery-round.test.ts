@@ -97,6 +97,14 @@ describe("what was planned", () => {
     expect(await round(away)).toMatchObject({ sinks: lacks, failure: "recovery.behind" });
   });
 
+  test("and of which nothing could be seen at the first look alone is left, whatever later ones see", async () => {
+    covers("copy", 6n);
+    let looks = 0;
+    const late = () => (looks++ === 0 ? away() : look());
+    const lacks = [["copy", { recovered: 0n, lacks: 4n }]];
+    expect(await round(late)).toMatchObject({ sinks: lacks, failure: "recovery.behind" });
+  });
+
   test("is left where the run was stopped before it looked, or while it did", async () => {
     covers("copy", 6n);
     const left = { sinks: [["copy", { recovered: 0n, lacks: 4n }]], failure: "internal.cancelled" };
