@@ -49,8 +49,9 @@ export class RecoveryRound {
   async run(plan: RecoverPlan): Promise<Recovered> {
     const { whole, onlyFree } = this.#s;
     const run = await this.#fill();
-    const sinks = new Map(plan.sinks.map(({ sink, gaps }) => [sink, this.#of(sink, gaps, run)]));
-    for (const name of run?.lacked.keys() ?? []) sinks.set(name, this.#of(name, [], run));
+    const planned = new Map(plan.sinks.map((s) => [s.sink, s.gaps]));
+    const names = new Set([...planned.keys(), ...(run?.lacked.keys() ?? [])]);
+    const sinks = new Map([...names].map((s) => [s, this.#outcome(s, planned.get(s) ?? [], run)]));
     const isLeft = [...sinks.values()].some((s) => s.lacks > 0n);
     const failure = run?.failure ?? null;
     const filled = run?.filled ?? 0n;
@@ -62,10 +63,10 @@ export class RecoveryRound {
   }
 
   /** `gaps`: as they were planned. Live ingest may have filled them before the run looked for itself, if it saw the sink then. */
-  #of(sink: string, gaps: readonly Gap[], filled: Filled | null) {
-    const lacked = filled?.lacked.get(sink);
+  #outcome(sink: string, gaps: readonly Gap[], run: Filled | null) {
+    const lacked = run?.lacked.get(sink);
     if (lacked !== undefined) {
-      const lacks = filled?.left.get(sink) ?? 0n;
+      const lacks = run?.left.get(sink) ?? 0n;
       return { recovered: lacked - lacks, lacks };
     }
     return { recovered: 0n, lacks: this.#seen?.has(sink) === true ? 0n : positionsOf(gaps) };

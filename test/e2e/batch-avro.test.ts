@@ -8,11 +8,10 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { Glob } from "bun";
-import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
-import { compressors } from "hyparquet-compressors";
 import { avroEncoder } from "../../src/core/codecs/avro/encode-value.ts";
 import { containerFile } from "../core/codecs/avro/container-file.ts";
 import golden from "../golden/avro.json";
+import { landedRows } from "./landed-rows.ts";
 import { pipelineToml } from "./pipeline-toml.ts";
 import { command, type Ended, workFolder } from "./twg.ts";
 
@@ -20,9 +19,7 @@ const batch = (args: readonly string[], environment: Record<string, string> = {}
   command(["batch", ...args], environment);
 
 async function landed(folder: string): Promise<Record<string, unknown>[]> {
-  const rows: Record<string, unknown>[] = [];
-  for (const path of [...new Glob("*.parquet").scanSync({ cwd: folder, absolute: true })].sort())
-    rows.push(...(await parquetReadObjects({ file: await asyncBufferFromFile(path), compressors })));
+  const rows = await landedRows(folder);
   return rows.sort((a, b) => Number(a.id) - Number(b.id));
 }
 

@@ -7,9 +7,8 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import { Glob } from "bun";
-import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
-import { compressors } from "hyparquet-compressors";
 import { CRASH_POINTS } from "../../src/core/delivery/crash-points.ts";
+import { landedRows } from "./landed-rows.ts";
 import { pipelineToml } from "./pipeline-toml.ts";
 import { command, type Ended, workFolder } from "./twg.ts";
 
@@ -17,9 +16,7 @@ const batch = (args: readonly string[], environment: Record<string, string> = {}
   command(["batch", ...args], environment);
 
 async function landed(folder: string): Promise<Record<string, unknown>[]> {
-  const rows: Record<string, unknown>[] = [];
-  for (const path of [...new Glob("*.parquet").scanSync({ cwd: folder, absolute: true })].sort())
-    rows.push(...(await parquetReadObjects({ file: await asyncBufferFromFile(path), compressors })));
+  const rows = await landedRows(folder);
   return rows.sort((a, b) => Number(a["_twg_source_offset"]) - Number(b["_twg_source_offset"]));
 }
 

@@ -6,13 +6,11 @@
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Glob } from "bun";
-import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
-import { compressors } from "hyparquet-compressors";
 import { columnsOf, type OneRecord } from "../../src/adapters/kafka/producer/columns.ts";
 import { avroEncoder } from "../../src/core/codecs/avro/encode-value.ts";
 import { demandBrokers } from "./demand-brokers.ts";
 import { realProducer } from "./kafka-producer-parts.ts";
+import { landedRows } from "./landed-rows.ts";
 import { filesSink, pipelineToml } from "./pipeline-toml.ts";
 import { createTopic, fresh, MAIN, type Served } from "./real-kafka.ts";
 import { catchUp, type Pipeline, workFolder } from "./twg.ts";
@@ -82,12 +80,7 @@ function pipeline(served: Served, json: string, avro: string): Pipeline {
   return { folder, lake: join(folder, "raw"), config };
 }
 
-async function rowsOf({ folder }: Pipeline, sink: string): Promise<Record<string, unknown>[]> {
-  const rows: Record<string, unknown>[] = [];
-  for (const path of new Glob("**/*.parquet").scanSync({ cwd: join(folder, sink), absolute: true }))
-    rows.push(...(await parquetReadObjects({ file: await asyncBufferFromFile(path), compressors })));
-  return rows;
-}
+const rowsOf = ({ folder }: Pipeline, sink: string) => landedRows(join(folder, sink), "**/*.parquet");
 
 const qtyOf = (i: number) => (BAD.includes(i) ? 40_000 : i);
 

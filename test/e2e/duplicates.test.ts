@@ -8,12 +8,11 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Glob } from "bun";
-import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
-import { compressors } from "hyparquet-compressors";
 import { columnsOf, type OneRecord } from "../../src/adapters/kafka/producer/columns.ts";
 import { freshDatabase, lines, POSTGRES, psql } from "../real/postgres/server.ts";
 import { demandBrokers } from "./demand-brokers.ts";
 import { realProducer } from "./kafka-producer-parts.ts";
+import { landedRows } from "./landed-rows.ts";
 import { filesSink, pipelineToml, type Section, sinkToml, tableSink } from "./pipeline-toml.ts";
 import { createTopic, fresh, MAIN, type Served } from "./real-kafka.ts";
 import { catchUp, command, type Pipeline, stream, workFolder } from "./twg.ts";
@@ -167,12 +166,11 @@ const inTable = async (database: string, name: string) =>
 /** Partition and offset of each row, sorted. */
 async function landed({ folder }: Pipeline, of: string): Promise<string[]> {
   const rows: string[] = [];
-  for (const path of new Glob("*.parquet").scanSync({ cwd: join(folder, of), absolute: true }))
-    for (const row of await parquetReadObjects({ file: await asyncBufferFromFile(path), compressors })) {
-      const [partition, offset] = [row["_twg_source_partition"], row["_twg_source_offset"]];
-      expect(row.note).toBe(`at ${offset}`);
-      rows.push(`${partition}@${offset}`);
-    }
+  for (const row of await landedRows(join(folder, of))) {
+    const [partition, offset] = [row["_twg_source_partition"], row["_twg_source_offset"]];
+    expect(row.note).toBe(`at ${offset}`);
+    rows.push(`${partition}@${offset}`);
+  }
   return rows.sort(byPlace);
 }
 

@@ -6,13 +6,11 @@
 import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Glob } from "bun";
-import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
-import { compressors } from "hyparquet-compressors";
 import { columnsOf } from "../../src/adapters/kafka/producer/columns.ts";
 import { freshDatabase, POSTGRES, psql } from "../real/postgres/server.ts";
 import { demandBrokers } from "./demand-brokers.ts";
 import { realProducer } from "./kafka-producer-parts.ts";
+import { landedRows } from "./landed-rows.ts";
 import { filesSink, pipelineToml, type Section, tableSink } from "./pipeline-toml.ts";
 import { createTopic, fresh, MAIN, type Served } from "./real-kafka.ts";
 import { catchUp, command, type Pipeline, stream, workFolder } from "./twg.ts";
@@ -88,12 +86,11 @@ async function produce(served: Served, topic: string, from: number, next: number
 /** By offset: what the row has of the field that only one plan knows. */
 async function landed({ folder }: Pipeline, sink: string): Promise<Map<number, string | null>> {
   const rows = new Map<number, string | null>();
-  for (const path of new Glob("*.parquet").scanSync({ cwd: join(folder, sink), absolute: true }))
-    for (const row of await parquetReadObjects({ file: await asyncBufferFromFile(path), compressors })) {
-      const offset = Number(row["_twg_source_offset"]);
-      expect([sink, offset, rows.has(offset)]).toEqual([sink, offset, false]);
-      rows.set(offset, (row.extra as string | undefined) ?? null);
-    }
+  for (const row of await landedRows(join(folder, sink))) {
+    const offset = Number(row["_twg_source_offset"]);
+    expect([sink, offset, rows.has(offset)]).toEqual([sink, offset, false]);
+    rows.set(offset, (row.extra as string | undefined) ?? null);
+  }
   return new Map([...rows].sort(([a], [b]) => a - b));
 }
 

@@ -3,15 +3,14 @@
  * in every lane, also where that schema is the first after a restart; lanes that had rows for the narrower type lose none. Method: twg as a process, the test broker, a real server.
  */
 import { expect, test } from "bun:test";
-import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
-import { compressors } from "hyparquet-compressors";
 import { systemClock } from "../../src/adapters/system/clock.ts";
 import { buildBatch } from "../brokers/kafka/batch-builder.ts";
 import { FakeCluster } from "../brokers/kafka/cluster.ts";
 import { listenCluster } from "../brokers/kafka/sockets.ts";
 import { demandPostgres, freshDatabase, POSTGRES, psql } from "../real/postgres/server.ts";
+import { landedRows } from "./landed-rows.ts";
 import { filesSink, pipelineToml, tableSink } from "./pipeline-toml.ts";
 import { catchUp, workFolder } from "./twg.ts";
 
@@ -75,13 +74,8 @@ test.skipIf(POSTGRES === null)(
       "5|",
       "5|",
     ]);
-    const told: string[] = [];
-    const refused = join(folder, "refused");
-    for (const name of readdirSync(refused).filter((n) => n.endsWith(".parquet"))) {
-      const file = await asyncBufferFromFile(join(refused, name));
-      for (const r of await parquetReadObjects({ file, compressors }))
-        told.push(`${r["code"]} ${r["message"]}`);
-    }
+    const refused = await landedRows(join(folder, "refused"));
+    const told = refused.map((r) => `${r["code"]} ${r["message"]}`);
     expect(await psql(database, "select distinct pg_typeof(id) from o")).toBe("bigint");
     const double = (n: number) => new Uint8Array(Float64Array.of(n).buffer);
     const float = (n: number) => new Uint8Array(Float32Array.of(n).buffer);

@@ -6,8 +6,6 @@
 import { expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
-import { compressors } from "hyparquet-compressors";
 import { systemClock } from "../../src/adapters/system/clock.ts";
 import { columnsOfFiles, newestFiles } from "../../src/commands/table-files.ts";
 import { parseTable } from "../../src/core/coverage/table-json.ts";
@@ -15,6 +13,7 @@ import { typeText } from "../../src/core/types/type-text.ts";
 import { buildBatch } from "../brokers/kafka/batch-builder.ts";
 import { FakeCluster } from "../brokers/kafka/cluster.ts";
 import { listenCluster } from "../brokers/kafka/sockets.ts";
+import { landedRows } from "./landed-rows.ts";
 import { filesSink, pipelineToml } from "./pipeline-toml.ts";
 import { catchUp, type Pipeline, stream, workFolder } from "./twg.ts";
 import { until } from "./until.ts";
@@ -73,15 +72,6 @@ function pipeline(
   return { folder, lake: join(folder, "raw"), config };
 }
 
-async function rowsOf(folder: string): Promise<Record<string, unknown>[]> {
-  const out: Record<string, unknown>[] = [];
-  for (const name of readdirSync(folder).filter((n) => n.endsWith(".parquet")))
-    out.push(
-      ...(await parquetReadObjects({ file: await asyncBufferFromFile(join(folder, name)), compressors })),
-    );
-  return out;
-}
-
 /** Types that files have for a column, and how many files there are. */
 async function typesOf(folder: string, column: string): Promise<[types: string[], files: number]> {
   const files = await columnsOfFiles(await newestFiles(folder, 10_000), "_twg_");
@@ -138,8 +128,8 @@ test(
     }
     for (const m of members) m.kill("SIGTERM");
     for (const m of members) expect((await m.ended()).code).toBe(0);
-    expect(await rowsOf(join(folder, "typed"))).toHaveLength(good);
-    const refused = await rowsOf(join(folder, "refused"));
+    expect(await landedRows(join(folder, "typed"))).toHaveLength(good);
+    const refused = await landedRows(join(folder, "refused"));
     expect(refused).toHaveLength(bad);
     expect(
       refused.every((r) =>
@@ -163,10 +153,10 @@ test(
     put("u", 1, [one(1), four(7), two(3), three()]);
     await catchUp(first);
     expect((await typesOf(join(folder, "typed"), "id"))[0]).toEqual(["int32", "int64"]);
-    const rows = await rowsOf(join(folder, "typed"));
+    const rows = await landedRows(join(folder, "typed"));
     expect(rows).toHaveLength(good + 3);
     expect(rows.filter((r) => BigInt(r["id"] as number) === BigInt(BIG + 7))).toHaveLength(1);
-    expect(await rowsOf(join(folder, "refused"))).toHaveLength(bad + 1);
+    expect(await landedRows(join(folder, "refused"))).toHaveLength(bad + 1);
     listening.close();
   },
   LIMIT,

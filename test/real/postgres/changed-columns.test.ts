@@ -3,7 +3,7 @@
  * name for each column, what it is, was, and has to be, the other is that schema's fault. Method: tables that fitted are changed
  * by psql in every way that we know of, and changed back by the statement that the hint has; preparations of new connections judge.
  */
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { prepareFields } from "../../../src/adapters/postgres/prepare.ts";
 import { forgetKnownColumns } from "../../../src/adapters/postgres/state/known-columns.ts";
 import { stateNames } from "../../../src/adapters/postgres/state/tables.ts";
@@ -33,7 +33,6 @@ describe.skipIf(POSTGRES === null)("a table that fitted", () => {
     await sink.claimed();
     await sink.close();
   });
-  afterAll(() => run("select 1"));
   afterEach(() => run("drop table if exists typed cascade; delete from twg.table_column"));
 
   interface How {

@@ -36,7 +36,7 @@ export async function readKnownColumns(
   );
 }
 
-/** Of a table that fits. What nobody can write is left out. What was known before. */
+/** Of a table that fits; columns that nobody can write are left out. Returns what was known before. */
 export async function keepKnownColumns(
   connection: PgConnection,
   place: KnownTable,
@@ -47,9 +47,9 @@ export async function keepKnownColumns(
   const known = await readKnownColumns(connection, place);
   const news = found.filter((c) => !c.generated && isNews(known.get(c.name), c));
   if (news.length === 0) return known;
-  const columns = news.map(({ name, type, notNull, hasDefault }) => ({
-    ...{ name, type, not_null: notNull, has_default: hasDefault },
-  }));
+  const columns = news.map(({ name, type, notNull: not_null, hasDefault: has_default }) => {
+    return { name, type, not_null, has_default };
+  });
   // A column that took nulls is known for one that did, whatever became of it: what it refuses is judged by the server.
   await connection.query(
     `INSERT INTO ${names.table("table_column")} AS k (pipeline, sink, relation, name, type, not_null, has_default)

@@ -79,11 +79,9 @@ function differenceOf(
   // What is generated is not among what is known.
   if (there.generated)
     return { text: `column ${name} is generated and cannot be written`, undo: fitted ? "" : null };
+  // Of columns that are remembered the server says which nulls it refuses.
   if (there.notNull && wanted.nullable && wanted.nullsRefused !== true)
-    return {
-      text: `column ${name} is NOT NULL and must take nulls`,
-      undo: fitted && !before.notNull ? `ALTER COLUMN ${column} DROP NOT NULL` : null,
-    };
+    return { text: `column ${name} is NOT NULL and must take nulls`, undo: null };
   return null;
 }
 

@@ -78,12 +78,13 @@ export async function prepareTable(
   const problems = differences(found, columns, unique, history);
   if (problems.length > 0) {
     const why = `${shownTable(name)} does not fit: ${problems.map((p) => p.text).join("; ")}`;
-    // Of a table whose columns are the same for all there is nothing to tell apart.
-    const unfit = history !== NO_HISTORY && problems.some((p) => p.undo === null);
-    const hint = problems.every((p) => p.undo !== null)
+    const isSomebodys = problems.every((p) => p.undo !== null);
+    const hint = isSomebodys
       ? howToUndo(name, problems)
       : await howToFit(connection, name, found, columns, history.growth);
-    if (!unfit) throw new Failure("postgres.table_mismatch", why, { at, hint });
+    // Of a table whose columns are the same for all there is nothing to tell apart.
+    if (isSomebodys || history === NO_HISTORY)
+      throw new Failure("postgres.table_mismatch", why, { at, hint });
     throw new UnfitColumns(why, { at, hint }, history.known.size > 0);
   }
   if (found.unlogged.length > 0) {
@@ -251,6 +252,7 @@ const KINDS: Readonly<Record<string, string>> = {
   m: "a materialized view",
   f: "a foreign table",
 };
+
 /** Every difference that matters. What the table is besides its columns is nobody's fault but its own. */
 function differences(
   there: Found,
